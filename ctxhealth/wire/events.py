@@ -363,13 +363,13 @@ SERVER_EVENTS: tuple[type[Envelope], ...] = (
     ServerConnected, ServerDisconnected, ServerTick, ServerCommand,
 )  # fmt: skip
 
-AgentEvent = Union[
+AgentEvent = Union[  # noqa: UP007
     ChatOpened, ChatUpdated, ChatClosed, TurnStarted, TurnEnded, MessageAdded, HistorySnapshot,
     RequestSent, ModelReplied, ModelFailed, CompactionStarted, CompactionFinished, LatchSet,
     LatchCleared, GuardRefused, ReplyEmpty, AgentStopped, UsageUpdate, CommandProgress, Gap, Note,
 ]  # fmt: skip
 ServerEvent = ServerConnected | ServerDisconnected | ServerTick | ServerCommand
-StoredEvent = Union[
+StoredEvent = Union[  # noqa: UP007
     ChatOpened, ChatUpdated, ChatClosed, TurnStarted, TurnEnded, MessageAdded, HistorySnapshot,
     RequestSent, ModelReplied, ModelFailed, CompactionStarted, CompactionFinished, LatchSet,
     LatchCleared, GuardRefused, ReplyEmpty, AgentStopped, UsageUpdate, CommandProgress, Gap, Note,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxhealth.wire.limits import JSON_DEPTH
 
@@ -52,7 +52,11 @@ def depth_of(raw: bytes) -> int:
 
 
 def loads(raw: bytes) -> Any:
-    """Parse ``raw`` strictly: UTF-8, no NaN, no infinity, no duplicate key, bounded depth."""
+    """Parse ``raw`` strictly: UTF-8 and bounded depth. ``canonicalise`` refuses the rest.
+
+    NaN, infinities, integers beyond 2^53 - 1 and duplicate keys come out as markers, which
+    ``canonicalise`` refuses with their path.
+    """
     if depth_of(raw) > JSON_DEPTH:
         raise NotCanonical("too_deep", "$", f"nested deeper than {JSON_DEPTH} levels")
     try:
@@ -65,37 +69,39 @@ def loads(raw: bytes) -> Any:
             parse_constant=_refuse_constant,
             parse_float=_finite,
             parse_int=_bounded,
-            object_pairs_hook=_no_duplicates,
+            object_pairs_hook=_mark_duplicates,
         )
-    except NotCanonical:
-        raise
     except (ValueError, RecursionError) as error:
         raise NotCanonical("not_json", "$", f"not JSON: {_short(str(error))}") from None
 
 
-def canonicalise(value: Any) -> tuple[Any, int]:
+def canonicalise(value: Any, path: str = "$") -> tuple[Any, int]:
     """Replace NUL by U+2400 and lone surrogates by U+FFFD.
 
-    Returns the value and how many characters were replaced. Idempotent.
+    Returns the value and how many characters were replaced. Idempotent. Raises NotCanonical,
+    with the path, for a number that ``loads`` could read but no database can keep.
     """
     if isinstance(value, str):
         return _clean(value)
     if isinstance(value, list):
-        pairs = [canonicalise(entry) for entry in value]
+        pairs = [canonicalise(entry, f"{path}[{at}]") for at, entry in enumerate(value)]
         return [entry for entry, _ in pairs], sum(count for _, count in pairs)
     if isinstance(value, dict):
-        return _clean_object(value)
+        return _clean_object(value, path)
+    if isinstance(value, _Bad):
+        raise NotCanonical(value.code, path, value.detail)
     return value, 0
 
 
-def _clean_object(value: dict[str, Any]) -> tuple[dict[str, Any], int]:
+def _clean_object(value: dict[str, Any], path: str) -> tuple[dict[str, Any], int]:
     cleaned: dict[str, Any] = {}
     replaced = 0
     for key, entry in value.items():
         new_key, in_key = _clean(key)
-        new_entry, in_entry = canonicalise(entry)
-        if new_key in cleaned:
-            raise NotCanonical("duplicate_key", f"$.{new_key}", "key given twice")
+        new_path = f"{path}.{_short(new_key)}"
+        if isinstance(entry, _Twice) or new_key in cleaned:
+            raise NotCanonical("duplicate_key", new_path, "key given twice")
+        new_entry, in_entry = canonicalise(entry, new_path)
         cleaned[new_key] = new_entry
         replaced += in_key + in_entry
     return cleaned, replaced
@@ -116,29 +122,39 @@ def _replacement(char: str) -> str:
     return "\ufffd" if "\ud800" <= char <= "\udfff" else char
 
 
-def _refuse_constant(name: str) -> float:
-    raise NotCanonical("not_finite", "$", f"{name} is not a JSON number")
+class _Bad(NamedTuple):
+    """Stands where a number was that cannot be kept: the parser's hooks do not know the path."""
+
+    code: str
+    detail: str
 
 
-def _finite(digits: str) -> float:
+class _Twice(NamedTuple):
+    """Stands where a key came twice."""
+
+
+def _refuse_constant(name: str) -> _Bad:
+    return _Bad("not_finite", f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float | _Bad:
     number = float(digits)
-    if not math.isfinite(number):
-        raise NotCanonical("not_finite", "$", f"number {_short(digits)} is out of range")
-    return number
+    if math.isfinite(number):
+        return number
+    return _Bad("not_finite", f"number {_short(digits)} is out of range")
 
 
-def _bounded(digits: str) -> int:
-    if len(digits) > 17 or abs(int(digits)) > MAX_INT:
-        raise NotCanonical("number_range", "$", f"integer {_short(digits)} is beyond 2^53 - 1")
-    return int(digits)
+def _bounded(digits: str) -> int | _Bad:
+    # The length first: int() of thousands of digits is slow, and refused by Python beyond 4,300.
+    if len(digits) <= 17 and abs(int(digits)) <= MAX_INT:
+        return int(digits)
+    return _Bad("number_range", f"integer {_short(digits)} is beyond 2^53 - 1")
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _mark_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
-            raise NotCanonical("duplicate_key", f"$.{_short(key)}", "key given twice")
-        found[key] = value
+        found[key] = _Twice() if key in found else value
     return found
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+from ctxhealth import logs
+from ctxhealth.bootstrap import datadir
+from ctxhealth.environ import (
+    database_from_url,
+    envbool,
+    envchoice,
+    envint,
+    envlist,
+    envorigin,
+    envorigins,
+    envsecret,
+    envstr,
+)
 
 
 def _prefer_safe_sqlite() -> None:
@@ -21,6 +32,7 @@ def _prefer_safe_sqlite() -> None:
         return
     try:
         import pysqlite3
+        import pysqlite3.dbapi2
     except ImportError:
         return
     sys.modules["sqlite3"] = pysqlite3
@@ -29,11 +41,26 @@ def _prefer_safe_sqlite() -> None:
 
 _prefer_safe_sqlite()
 
-DATA_DIR = Path(os.environ.get("CTXHEALTH_DATA_DIR") or BASE_DIR / "var")
-SECRET_KEY = os.environ.get("SECRET_KEY") or secrets.token_urlsafe(50)
-DEBUG = False
-ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+BASE_DIR = Path(__file__).resolve().parent.parent
 
+# Product
+CTXHEALTH_DATA_DIR = BASE_DIR / envstr("CTXHEALTH_DATA_DIR")
+CTXHEALTH_URL = envorigin("CTXHEALTH_URL")
+CTXHEALTH_ORIGINS = [*([CTXHEALTH_URL] if CTXHEALTH_URL else []), *envorigins("CTXHEALTH_ORIGINS")]
+CTXHEALTH_READ_ONLY = envbool("CTXHEALTH_READ_ONLY")
+CTXHEALTH_WORKERS = envint("CTXHEALTH_WORKERS", minimum=1)
+CTXHEALTH_PROXIES = envlist("CTXHEALTH_PROXIES")
+CTXHEALTH_ALLOW_OLD_SQLITE = envbool("CTXHEALTH_ALLOW_OLD_SQLITE")
+_HTTPS = CTXHEALTH_URL.startswith("https://")
+
+# Django
+DEBUG = envbool("CTXHEALTH_DEBUG")
+SECRET_KEY = envsecret("SECRET_KEY") or datadir.secret_key(CTXHEALTH_DATA_DIR)
+SECRET_KEY_FALLBACKS = envlist("SECRET_KEY_FALLBACKS")
+ALLOWED_HOSTS = [
+    *envlist("CTXHEALTH_HOSTS"),
+    *([urlsplit(CTXHEALTH_URL).hostname or ""] if CTXHEALTH_URL else []),
+]
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -74,26 +101,78 @@ TEMPLATES = [
         },
     }
 ]
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": str(DATA_DIR / "ctxhealth.sqlite3"),
-        "OPTIONS": {
-            "timeout": 5,
-            "transaction_mode": "IMMEDIATE",
-            "init_command": "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; "
-            "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=134217728; "
-            "PRAGMA journal_size_limit=67108864;",
-        },
-    }
-}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+
+# Data
+DATABASES = {
+    "default": database_from_url(
+        envsecret("DATABASE_URL"),
+        CTXHEALTH_DATA_DIR / "ctxhealth.sqlite3",
+        pool=envint("CTXHEALTH_DB_POOL", minimum=2),
+    )
+}
+REDIS_URL = envsecret("REDIS_URL")
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": "ctxhealth"},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
+# A request's body; uploads of files stream and have their own limit.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
+
+# Sessions and cookies. A `__Host-` cookie can be set by this very host over HTTPS alone.
 SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
+SESSION_COOKIE_AGE = envint("CTXHEALTH_SESSION_HOURS", minimum=1) * 3600
+SESSION_COOKIE_NAME = "__Host-session" if _HTTPS else "ctxhealth_session"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = _HTTPS
+CSRF_COOKIE_NAME = "__Host-csrf" if _HTTPS else "ctxhealth_csrf"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SECURE = _HTTPS
+CSRF_TRUSTED_ORIGINS = list(CTXHEALTH_ORIGINS)
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+
+# Transport. A proxy's X-Forwarded-Proto is believed by the server itself (CTXHEALTH_PROXIES),
+# so that no header of a stranger can say "this was HTTPS".
+SECURE_SSL_REDIRECT = _HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+SECURE_HSTS_SECONDS = envint("CTXHEALTH_HSTS_SECONDS") if _HTTPS else 0
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+# This server speaks for its own host: what the rest of the domain does is not its to promise.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
+# Static files come straight from the packages and from static/: no collecting step.
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = BASE_DIR / "staticfiles"
-USE_TZ = True
-TIME_ZONE = "UTC"
-LOGIN_URL = "/login/"
-LOGIN_REDIRECT_URL = "/"
+SERVESTATIC_USE_FINDERS = True
+SERVESTATIC_AUTOREFRESH = DEBUG
+SERVESTATIC_MAX_AGE = 60
+
+LOGGING = logs.configuration(
+    envchoice("CTXHEALTH_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"))
+)

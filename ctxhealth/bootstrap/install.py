@@ -7,12 +7,16 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ctxhealth.bootstrap.errors import CannotStartError
 
 _POLL_SECONDS = 0.15
+_IGNORING = re.compile(r"^Ignoring [A-Za-z0-9._-]+: markers ")
 _COLLECTING = re.compile(r"^(?:Collecting|Requirement already satisfied:) ([A-Za-z0-9._-]+)==(\S+)")
+# A package that lies in a folder is named by its file.
+_PROCESSING = re.compile(r"^Processing \S*?([A-Za-z0-9._]+)-(\d[^-/\s]*)[^/\s]*\.(?:whl|gz)\b")
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)")
 
 
@@ -29,8 +33,7 @@ class Installer:
         self._drop_half_installed()
         total = len(_pinned(requirements))
         print(f"Installing {total} packages of {requirements.name}.", flush=True)
-        lines = self._run_pip(requirements, total)
-        self._log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self._keep_log(self._run_pip(requirements, total))
 
     def _drop_half_installed(self) -> None:
         """pip writes RECORD last: a package without one was cut off and must come again."""
@@ -68,7 +71,9 @@ class Installer:
             for line in output:
                 text = line.rstrip()
                 lines.append(text)
-                if match := _COLLECTING.match(text):
+                if _IGNORING.match(text):
+                    total -= 1
+                elif match := _COLLECTING.match(text) or _PROCESSING.match(text):
                     fetched += 1
                     print(f"  fetching {fetched}/{total} {match[1]} {match[2]}", flush=True)
                 elif text.startswith("Installing collected packages:"):
@@ -79,10 +84,9 @@ class Installer:
                 laying.stop()
 
     def _keep_log(self, lines: list[str]) -> None:
-        try:
+        # The sentence that follows matters more, and a full disk is what it may say.
+        with suppress(OSError):
             self._log.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        except OSError:
-            pass  # the sentence that follows matters more, and a full disk is what it may say
 
 
 class _Laying(threading.Thread):
@@ -155,7 +159,8 @@ _REASONS = (
     ),
     (
         ("Failed building wheel", "subprocess-exited-with-error", "Failed to build"),
-        "A package of {file} has no ready build for this machine and could not be built; see {log}.",
+        "A package of {file} has no ready build for this machine and could not be built; "
+        "see {log}.",
     ),
 )
 

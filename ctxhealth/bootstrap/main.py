@@ -45,7 +45,8 @@ def _enter_environment(command: str, argv: list[str]) -> None:
         return
     if os.environ.get(_REENTERED) == "1":
         raise CannotStartError(
-            f"The environment {env.folder} does not start its own Python: delete it and start again."
+            f"The environment {env.folder} does not start its own Python: "
+            "delete it and start again."
         )
     sys.stdout.flush()
     python = str(env.python)

@@ -1,0 +1,1 @@
+"""The durable spine: models, the one writer, services that write and selectors that read."""

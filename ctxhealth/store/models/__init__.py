@@ -1,0 +1,27 @@
+"""Tables of the store, by concept. Times are milliseconds since the epoch, server clock."""
+
+from __future__ import annotations
+
+from ctxhealth.store.models.actions import AuditEntry, Command, LoginLink
+from ctxhealth.store.models.chats import Chat, Checkpoint, Event, Item, Reading
+from ctxhealth.store.models.fleet import Agent, AgentToken, Project, ServerInfo, Stream
+from ctxhealth.store.models.judgements import CompactionAttempt, Finding, Latch
+
+__all__ = [
+    "Agent",
+    "AgentToken",
+    "AuditEntry",
+    "Chat",
+    "Checkpoint",
+    "Command",
+    "CompactionAttempt",
+    "Event",
+    "Finding",
+    "Item",
+    "Latch",
+    "LoginLink",
+    "Project",
+    "Reading",
+    "ServerInfo",
+    "Stream",
+]

@@ -14,7 +14,8 @@ from ctxhealth.bootstrap.errors import CannotStartError
 
 _POLL_SECONDS = 0.15
 _IGNORING = re.compile(r"^Ignoring [A-Za-z0-9._-]+: markers ")
-_COLLECTING = re.compile(r"^(?:Collecting|Requirement already satisfied:) ([A-Za-z0-9._-]+)==(\S+)")
+_COLLECTING = re.compile(r"^Collecting ([A-Za-z0-9._-]+)==(\S+)")
+_PRESENT = re.compile(r"^Requirement already satisfied: ([A-Za-z0-9._-]+)==(\S+)")
 # A package that lies in a folder is named by its file.
 _PROCESSING = re.compile(r"^Processing \S*?([A-Za-z0-9._]+)-(\d[^-/\s]*)[^/\s]*\.(?:whl|gz)\b")
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)")
@@ -65,18 +66,14 @@ class Installer:
 
     def _follow(self, output: Iterator[str], lines: list[str], total: int) -> None:
         """Turn pip's lines into one line of progress per package fetched, then per one laid."""
-        fetched = 0
+        counter = _Counter(total)
         laying: _Laying | None = None
         try:
             for line in output:
                 text = line.rstrip()
                 lines.append(text)
-                if _IGNORING.match(text):
-                    total -= 1
-                elif match := _COLLECTING.match(text) or _PROCESSING.match(text):
-                    fetched += 1
-                    print(f"  fetching {fetched}/{total} {match[1]} {match[2]}", flush=True)
-                elif text.startswith("Installing collected packages:"):
+                counter.see(text)
+                if text.startswith("Installing collected packages:"):
                     laying = _Laying(self._site, names=text.partition(":")[2].split(","))
                     laying.start()
         finally:
@@ -87,6 +84,26 @@ class Installer:
         # The sentence that follows matters more, and a full disk is what it may say.
         with suppress(OSError):
             self._log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+class _Counter:
+    """Counts the packages pip has looked at, and says which."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._count = 0
+
+    def see(self, line: str) -> None:
+        if _IGNORING.match(line):
+            self._total -= 1
+        elif found := _COLLECTING.match(line) or _PROCESSING.match(line):
+            self._say("fetching", found)
+        elif found := _PRESENT.match(line):
+            self._say("present", found)
+
+    def _say(self, what: str, found: re.Match[str]) -> None:
+        self._count += 1
+        print(f"  {what} {self._count}/{self._total} {found[1]} {found[2]}", flush=True)
 
 
 class _Laying(threading.Thread):

@@ -1,0 +1,154 @@
+"""One uvicorn with the options that agents and pages need; used by `up` and by `serve`."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from ctxhealth.bootstrap.locks import FileLock
+from ctxhealth.wire import limits
+
+APPLICATION = "ctxhealth.asgi:application"
+_BACKLOG = 2048
+_PING_SECONDS = 20
+_GRACEFUL_SECONDS = 10
+# Frames read ahead of the consumer, per socket; then TCP holds the agent back.
+_WS_QUEUE = 4
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the server listens and how a browser or an agent of this machine names it."""
+
+    host: str
+    port: int
+
+    @property
+    def origin(self) -> str:
+        """The public origin where one is set, else the listening address."""
+        return settings.CTXHEALTH_URL or f"http://{self._reachable}:{self.port}"
+
+    @property
+    def websocket(self) -> str:
+        """The agents' socket seen from this machine."""
+        return f"ws://{self._reachable}:{self.port}/ws/agent/v1/"
+
+    @property
+    def agents(self) -> str:
+        """The agents' socket as an agent elsewhere should name it."""
+        return self.origin.replace("http", "ws", 1) + "/ws/agent/v1/"
+
+    @property
+    def _reachable(self) -> str:
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"[{host}]" if ":" in host else host
+
+
+def listen(host: str, port: int) -> tuple[socket.socket, Address]:
+    """A listening socket, bound before anything is made or printed; CommandError says why not."""
+    try:
+        family, kind, protocol, _, target = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CommandError(f"The host {host} is not known: {error.strerror}.") from error
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(target)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise CommandError(_bind_sentence(error, host, port)) from error
+    listener.setblocking(False)
+    return listener, Address(host, int(listener.getsockname()[1]))
+
+
+def _bind_sentence(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} is taken by another program: choose another one with --port."
+    if error.errno == errno.EACCES:
+        return f"Port {port} is not open to this user: choose one above 1023 with --port."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is not an address of this machine: choose another one with --host."
+    return f"{host}:{port} cannot be listened on: {error.strerror}."
+
+
+@contextmanager
+def data_dir_held() -> Iterator[None]:
+    """Keep the data folder for this server; CommandError where another server has it."""
+    lock = FileLock(settings.CTXHEALTH_DATA_DIR / "server.lock")
+    if not lock.acquire():
+        raise CommandError(
+            f"Another server (process {lock.holder()}) already uses "
+            f"{settings.CTXHEALTH_DATA_DIR}: stop it, or set CTXHEALTH_DATA_DIR."
+        )
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Server(uvicorn.Server):
+    """Says when it really serves, and when it begins to end."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+
+def run(listener: socket.socket, address: Address, on_ready: Callable[[], None]) -> bool:
+    """Serve on `listener` until a signal; `on_ready` is called once it serves.
+
+    Returns whether it ever served.
+    """
+    _allow_origin(address)
+    server = _Server(_config(), on_ready)
+    server.run(sockets=[listener])
+    return bool(server.started)
+
+
+def _allow_origin(address: Address) -> None:
+    """Without a public origin the pages are those of the very address, under each host's name."""
+    if settings.CTXHEALTH_URL:
+        return
+    known = list(settings.CTXHEALTH_ORIGINS)
+    names = [f"http://{host}:{address.port}" for host in settings.ALLOWED_HOSTS]
+    settings.CTXHEALTH_ORIGINS = list(dict.fromkeys([*known, address.origin, *names]))
+
+
+def _config() -> uvicorn.Config:
+    return uvicorn.Config(
+        APPLICATION,
+        loop="uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=limits.FRAME_BYTES,
+        ws_max_queue=_WS_QUEUE,
+        ws_ping_interval=_PING_SECONDS,
+        ws_ping_timeout=_PING_SECONDS,
+        # Deflate costs about half a megabyte a connection.
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=_GRACEFUL_SECONDS,
+        lifespan="on",
+        workers=1,
+        backlog=_BACKLOG,
+        proxy_headers=True,
+        forwarded_allow_ips=settings.CTXHEALTH_PROXIES,
+        server_header=False,
+        access_log=False,
+        log_config=None,
+    )

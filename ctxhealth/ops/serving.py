@@ -5,18 +5,21 @@ from __future__ import annotations
 import errno
 import importlib.util
 import socket
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import uvicorn
 from django.conf import settings
-from django.core.management.base import CommandError
 
+from ctxhealth.bootstrap.errors import CannotStartError
 from ctxhealth.bootstrap.locks import FileLock
 from ctxhealth.wire import limits
 
+Listener = socket.socket
 APPLICATION = "ctxhealth.asgi:application"
+_LAST_PORT = 65535
 _BACKLOG = 2048
 _PING_SECONDS = 20
 _GRACEFUL_SECONDS = 10
@@ -52,22 +55,39 @@ class Address:
         return f"[{host}]" if ":" in host else host
 
 
-def listen(host: str, port: int) -> tuple[socket.socket, Address]:
-    """A listening socket, bound before anything is made or printed; CommandError says why not."""
+def add_address_arguments(parser: ArgumentParser) -> None:
+    """--host and --port, alike for every command that serves."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", default=8000, type=_port, help="port to listen on; 0: any free")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _LAST_PORT:
+        raise ArgumentTypeError(f"a port is a number from 0 to {_LAST_PORT}, not {text!r}")
+    return int(text)
+
+
+def end_on_signal(signum: int, frame: object) -> None:
+    """End by an exception, so that what was started is stopped; uvicorn raises SIGTERM again."""
+    raise SystemExit(0)
+
+
+def listen(host: str, port: int) -> tuple[Listener, Address]:
+    """A listening socket, bound before anything is made or printed; CannotStartError says why not."""
     try:
         family, kind, protocol, _, target = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise CommandError(f"The host {host} is not known: {error.strerror}.") from error
+        raise CannotStartError(f"The host {host} is not known: {error.strerror}.") from error
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(target)
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise CommandError(_bind_sentence(error, host, port)) from error
+        raise CannotStartError(_bind_sentence(error, host, port)) from error
     listener.setblocking(False)
     return listener, Address(host, int(listener.getsockname()[1]))
 
@@ -84,10 +104,10 @@ def _bind_sentence(error: OSError, host: str, port: int) -> str:
 
 @contextmanager
 def data_dir_held() -> Iterator[None]:
-    """Keep the data folder for this server; CommandError where another server has it."""
+    """Keep the data folder for this server; CannotStartError where another server has it."""
     lock = FileLock(settings.CTXHEALTH_DATA_DIR / "server.lock")
     if not lock.acquire():
-        raise CommandError(
+        raise CannotStartError(
             f"Another server (process {lock.holder()}) already uses "
             f"{settings.CTXHEALTH_DATA_DIR}: stop it, or set CTXHEALTH_DATA_DIR."
         )
@@ -110,7 +130,7 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
 
-def run(listener: socket.socket, address: Address, on_ready: Callable[[], None]) -> bool:
+def run(listener: Listener, address: Address, on_ready: Callable[[], None]) -> bool:
     """Serve on `listener` until a signal; `on_ready` is called once it serves.
 
     Returns whether it ever served.

@@ -73,7 +73,7 @@ def end_on_signal(signum: int, frame: object) -> None:
 
 
 def listen(host: str, port: int) -> tuple[Listener, Address]:
-    """A listening socket, bound before anything is made or printed; CannotStartError says why not."""
+    """A socket bound before anything is made or printed; CannotStartError says why not."""
     try:
         family, kind, protocol, _, target = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -134,6 +134,7 @@ class Draft:
 
     def result(self, history: History) -> History:
         """Return the history as it stands now."""
+        self._open_blanks()
         *past, current = self.units
         topics = [topic for unit in past for topic in _topics_of(unit)]
         now = _topics_of(current)
@@ -145,6 +146,19 @@ class Draft:
             topics=tuple(topics),
             current=now[0] if now else Topic(history.current.id, (), history.current.title),
         )
+
+
+    def _open_blanks(self) -> None:
+        """A blank bulk that keeps some of its items becomes a topic, and so do those behind it.
+
+        Bulks are sent before topics: left as bulks, the later ones would overtake it.
+        """
+        opened = False
+        for unit in self.units:
+            if isinstance(unit.source, Bulk):
+                rest = any(not cell.gone for cell in unit.cells)
+                opened = opened or (unit.changed and rest)
+                unit.changed = unit.changed or opened
 
 
 def _bulks_of(entry: Bulk | Unit) -> list[Bulk]:

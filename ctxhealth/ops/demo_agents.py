@@ -12,16 +12,20 @@ from django.conf import settings
 
 from ctxhealth.environ import SETTINGS_DOC
 
-_STOP_SECONDS = 5.0
+# Longer than they give their own children.
+_STOP_SECONDS = 10.0
 
 
 class DemoAgents:
     """Started beside a server; says so where they end before it does."""
 
     def __init__(self, url: str, token_file: Path) -> None:
+        folder = Path(settings.CTXHEALTH_DATA_DIR) / "demo"
+        folder.mkdir(mode=0o700, exist_ok=True)
         self._command = [
             *(sys.executable, "-m", "ctxhealth.demo"),
             *("--url", url, "--token-file", str(token_file)),
+            *("--folder", str(folder)),
         ]
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = False
@@ -33,11 +37,13 @@ class DemoAgents:
             cwd=settings.BASE_DIR,
             env=_environment(),
             stdin=subprocess.DEVNULL,
+            # Ctrl-C in the terminal reaches the server alone, which then ends them.
+            start_new_session=True,
         )
         threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
 
     def stop(self) -> None:
-        """End them, forcibly after five seconds; nothing happens where they never began."""
+        """End them, forcibly where that takes too long; nothing happens where they never began."""
         self._stopping = True
         process = self._process
         if process is None or process.poll() is not None:
@@ -59,8 +65,4 @@ def _environment() -> dict[str, str]:
     """The server's settings and secrets are not an agent's to see."""
     hidden = {form for name in SETTINGS_DOC for form in (name, f"{name}_FILE")}
     kept = {name: value for name, value in os.environ.items() if name not in hidden}
-    return {**kept, "PYTHONUNBUFFERED": "1", "CTXHEALTH_DEMO_DIR": str(_state_dir())}
-
-
-def _state_dir() -> Path:
-    return Path(settings.CTXHEALTH_DATA_DIR) / "demo"
+    return {**kept, "PYTHONUNBUFFERED": "1"}

@@ -37,17 +37,12 @@ class Address:
     @property
     def origin(self) -> str:
         """The public origin where one is set, else the listening address."""
-        return settings.CTXHEALTH_URL or f"http://{self._reachable}:{self.port}"
+        return settings.CTXHEALTH_URL or self.local
 
     @property
-    def websocket(self) -> str:
-        """The agents' socket seen from this machine."""
-        return f"ws://{self._reachable}:{self.port}/ws/agent/v1/"
-
-    @property
-    def agents(self) -> str:
-        """The agents' socket as an agent elsewhere should name it."""
-        return self.origin.replace("http", "ws", 1) + "/ws/agent/v1/"
+    def local(self) -> str:
+        """The origin for a process of this machine, whatever stands in front of the server."""
+        return f"http://{self._reachable}:{self.port}"
 
     @property
     def _reachable(self) -> str:

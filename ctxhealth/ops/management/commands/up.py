@@ -45,7 +45,7 @@ class Command(BaseCommand):
             self._serve(listener, address, login, token, demo, opens=not options["no_open"])
 
     def _demo(self, address: serving.Address) -> DemoAgents:
-        return DemoAgents(address.websocket, first_start.demo_token_file())
+        return DemoAgents(address.local, first_start.demo_token_file())
 
     def _serve(
         self,
@@ -94,7 +94,7 @@ def _token_lines(address: serving.Address, token: str | None) -> list[str]:
         "",
         "Connect an agent, or follow a Claude Code session, in another terminal:",
         "",
-        f"  export CTXHEALTH_URL={address.agents}",
+        f"  export CTXHEALTH_URL={address.origin}",
         f"  export CTXHEALTH_TOKEN={token}",
         "  python3 manage.py tail SESSION.jsonl --follow",
         "",

@@ -50,6 +50,7 @@ class Body:
         self.chat, self.spec = chat, spec
         self.history = History(system=spec.system, tools=spec.tools)
         self.turn: str | None = None
+        self.outcome: str | None = None
         self.compactions = 0
         self._ids = 0
         self._requests = 0
@@ -112,7 +113,7 @@ class Body:
     def end(self, outcome: str, error: str | None = None) -> None:
         if self.turn is not None:
             self.chat.turn_ended(self.turn, outcome, error=error)
-        self.turn = None
+        self.turn, self.outcome = None, outcome
         self.snapshot()
 
     def add(

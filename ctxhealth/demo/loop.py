@@ -20,8 +20,7 @@ Action = Callable[[], None]
 class Loop:
     """Base of the demo agents. ``live`` is the scenario; subclasses add what their kind can do.
 
-    ``mutex`` is held while a step runs, so a command that takes it acts at a safe point. ``well``
-    says that the last turn was answered.
+    ``mutex`` is held while a step runs, so a command that takes it acts at a safe point.
     """
 
     kinds: tuple[str, ...] = (
@@ -33,7 +32,6 @@ class Loop:
         self.backups, self.pace = backups, pace
         self.mutex = threading.Lock()
         self.over = threading.Event()
-        self.well = False
         self._wake = threading.Event()
         self._wanted: list[Action] = []
         for kind in self.kinds:
@@ -50,7 +48,7 @@ class Loop:
         questions = 0
         while not self.over.is_set():
             self.rest(25)
-            if self.well and self.body.turn is None:
+            if self.body.turn is None and self.body.outcome == "answered":
                 questions += 1
                 self.turn(f"Thank you. Next, please check item {questions} of the list.")
 
@@ -178,7 +176,6 @@ class Loop:
     def answered(self, text: str) -> None:
         self.body.add("assistant", "text", text)
         self.body.end("answered")
-        self.well = True
 
     def save(self, history: History, command: str) -> str:
         self.backups.mkdir(parents=True, exist_ok=True)

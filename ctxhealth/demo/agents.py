@@ -20,7 +20,7 @@ class Role:
 
 @dataclass(frozen=True)
 class DemoAgent:
-    """One process. ``fallback`` is what its hello says: engine, or none where it has no fallback."""
+    """One process. ``fallback`` is what its hello says: engine, or none where it has none."""
 
     name: str
     runtime: str

@@ -5,49 +5,12 @@ from __future__ import annotations
 from itertools import count as counting
 
 CHARS_PER_TOKEN = 4
-_WORDS = [
-    "migration",
-    "table",
-    "index",
-    "row",
-    "lock",
-    "retry",
-    "deploy",
-    "branch",
-    "commit",
-    "review",
-    "error",
-    "trace",
-    "queue",
-    "worker",
-    "schema",
-    "column",
-    "value",
-    "batch",
-    "page",
-    "cache",
-    "region",
-    "build",
-    "test",
-    "stage",
-    "release",
-    "ticket",
-    "customer",
-    "order",
-    "invoice",
-    "parcel",
-    "refund",
-    "delay",
-    "login",
-    "session",
-    "report",
-    "metric",
-    "alert",
-    "graph",
-    "limit",
-    "quota",
-    "budget",
-]
+_TEXT = (
+    "migration table index row lock retry deploy branch commit review error trace queue worker "
+    "schema column value batch page cache region build test stage release ticket customer order "
+    "invoice parcel refund delay login session report metric alert graph limit quota budget"
+)
+_WORDS = _TEXT.split()
 
 
 def count(text: str) -> int:

@@ -174,7 +174,7 @@ class Body:
             usage=dict(reply.usage),
             finish=reply.finish,
             content={
-                "text_chars": 0 if reply.unusable else len(reply.text),
+                "text_chars": len(reply.text),
                 "tool_calls": len(reply.calls),
             },
             model=self.spec.model,
@@ -218,6 +218,10 @@ def _topic(topic: Topic) -> dict[str, Any]:
 
 
 def _order(history: History) -> Iterable[dict[str, Any]]:
+    for bulk in history.bulks:
+        # A bulk whose summary came back blank still sends what it was made from.
+        for item in bulk.sent() if bulk.is_blank else ():
+            yield _member(item, bulk.id)
     for topic in history.topics:
         for item in topic.items:
             yield _member(item, topic.id)

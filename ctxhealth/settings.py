@@ -75,6 +75,7 @@ INSTALLED_APPS = [
     "ctxhealth.ops",
 ]
 MIDDLEWARE = [
+    "ctxhealth.web.middleware.security_headers",
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -97,6 +98,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "ctxhealth.web.context.frame",
             ],
         },
     }
@@ -139,6 +141,7 @@ CSRF_COOKIE_NAME = "__Host-csrf" if _HTTPS else "ctxhealth_csrf"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SECURE = _HTTPS
+CSRF_FAILURE_VIEW = "ctxhealth.web.middleware.csrf_failure"
 CSRF_TRUSTED_ORIGINS = list(CTXHEALTH_ORIGINS)
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 LOGIN_URL = "/login/"

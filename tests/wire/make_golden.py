@@ -6,6 +6,7 @@ agents send: read the difference before committing it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 from collections.abc import Callable
@@ -83,10 +84,8 @@ def record(loop: type[Loop], spec: Spec) -> list[bytes]:
     chat.opened(**spec.facts())
     with tempfile.TemporaryDirectory() as folder:
         life = loop(recorder, Body(chat, spec), Path(folder), 1.0)
-        try:
+        with contextlib.suppress(Enough):
             life.run()
-        except Enough:
-            pass
     lines: list[bytes] = recorder.lines
     return lines
 
@@ -142,7 +141,8 @@ def _replied(event: dict[str, Any]) -> str:
 _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
     "chat.opened": lambda e: (
         f"{e['title']!r} on {e['model']}: window {_n(e['window'])}, system {_n(e['system'])}, "
-        f"tools {_n(e['tools'])}, trigger {_n(e['trigger'].get('tokens'))} ({e['trigger']['scope']})."
+        f"tools {_n(e['tools'])}, "
+        f"trigger {_n(e['trigger'].get('tokens'))} in the {e['trigger']['scope']}."
     ),
     "turn.started": lambda e: f"A turn begins ({e['kind']}): from here the user waits.",
     "turn.ended": lambda e: f"The turn ends: {e['outcome']}.",

@@ -41,8 +41,8 @@ _SETTINGS = (
     Setting(
         "CTXHEALTH_ORIGINS",
         "",
-        "Exact origins whose pages may open the live socket, comma-separated, beside "
-        "`CTXHEALTH_URL`. `up` and `serve` add the address they serve on.",
+        "Further exact origins whose pages may open the live socket and post forms, "
+        "comma-separated. The server's own pages always may.",
     ),
     Setting(
         "CTXHEALTH_DATA_DIR",

@@ -125,24 +125,14 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
 
-def run(listener: Listener, address: Address, on_ready: Callable[[], None]) -> bool:
+def run(listener: Listener, on_ready: Callable[[], None]) -> bool:
     """Serve on `listener` until a signal; `on_ready` is called once it serves.
 
     Returns whether it ever served.
     """
-    _allow_origin(address)
     server = _Server(_config(), on_ready)
     server.run(sockets=[listener])
     return bool(server.started)
-
-
-def _allow_origin(address: Address) -> None:
-    """Without a public origin the pages are those of the very address, under each host's name."""
-    if settings.CTXHEALTH_URL:
-        return
-    known = list(settings.CTXHEALTH_ORIGINS)
-    names = [f"http://{host}:{address.port}" for host in settings.ALLOWED_HOSTS]
-    settings.CTXHEALTH_ORIGINS = list(dict.fromkeys([*known, address.origin, *names]))
 
 
 def _config() -> uvicorn.Config:

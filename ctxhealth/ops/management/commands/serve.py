@@ -25,7 +25,7 @@ class Command(BaseCommand):
         listener, address = serving.listen(options["host"], options["port"])
         with listener, serving.data_dir_held():
             first_start.database_prepare()
-            serving.run(listener, address, lambda: self._say(address))
+            serving.run(listener, lambda: self._say(address))
 
     def _say(self, address: serving.Address) -> None:
         self.stdout.write(f"ctxhealth serves at {address.origin}")

@@ -65,7 +65,7 @@ class Command(BaseCommand):
                 webbrowser.open(address.origin + login)
 
         try:
-            serving.run(listener, address, ready)
+            serving.run(listener, ready)
         finally:
             if demo is not None:
                 demo.stop()

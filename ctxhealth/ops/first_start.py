@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from ctxhealth.bootstrap import datadir
 from ctxhealth.bootstrap.errors import CannotStartError
-from ctxhealth.store import writes
-from ctxhealth.store.models import AgentToken
+from ctxhealth.store import queries, writes
+from ctxhealth.store.clock import now_ms
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 AGENT_SCOPES = ("ingest", "command")
-ADMIN = "admin"
-_TOKEN = re.compile(r"ctxh_(?P<key_id>[^_]+)_.+")
+ADMIN: Literal["admin"] = "admin"
 
 
 def data_dir_prepare() -> None:
@@ -61,22 +58,18 @@ def first_admin() -> User:
     found = admins.order_by("pk").first()
     if found is not None:
         return found
-    user, created = get_user_model().objects.get_or_create(username=ADMIN)
-    if created:
-        user.set_unusable_password()
-        user.save()
+    user: User = writes.user_ensure(username=ADMIN, role=ADMIN)
     if not user.is_active:
         raise CannotStartError(
-            f"No admin is active, and {ADMIN} was switched off: "
-            f"run `manage.py changepassword` and switch an account on first."
+            f"No admin is active and the account {ADMIN!r} was switched off: "
+            "switch an admin on before starting with `up`, or start with `serve`."
         )
-    user.groups.add(Group.objects.get(name=ADMIN))
     return user
 
 
 def first_token(*, wanted: bool) -> str | None:
     """A new agent token's secret, on the very first start or where `wanted`; else None."""
-    if AgentToken.objects.exists() and not wanted:
+    if queries.tokens_list() and not wanted:
         return None
     _, secret = writes.token_create(name="first agent", scopes=AGENT_SCOPES)
     return secret
@@ -95,10 +88,7 @@ def demo_token_file() -> Path:
 
 def _holds_valid_token(path: Path) -> bool:
     try:
-        match = _TOKEN.match(path.read_text(encoding="ascii").strip())
+        bearer = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return False
-    if match is None:
-        return False
-    known = AgentToken.objects.filter(key_id=match["key_id"], revoked_at=None, expires_at=None)
-    return known.exists()
+    return queries.token_check(bearer, now_ms()) is not None

@@ -1,0 +1,80 @@
+"""Selectors: every read of the product. Nothing outside the store touches the ORM.
+
+Views are the core's Structs, decoded from what the writer stored; rows are small frozen classes.
+A missing chat, command or agent is ``None``.
+"""
+
+from __future__ import annotations
+
+from ctxhealth.store.queries.agents import AgentRow, agents_list, fleet_outcomes
+from ctxhealth.store.queries.audit import AuditPage, AuditRow, audit_page
+from ctxhealth.store.queries.board import (
+    BoardFilters,
+    BoardPage,
+    BoardRow,
+    board_page,
+    board_rows,
+    board_versions,
+    filter_choices,
+)
+from ctxhealth.store.queries.chats import (
+    ChatRow,
+    chat_attempts,
+    chat_children,
+    chat_detail,
+    chat_find,
+    chat_findings,
+    chat_get,
+    chat_latches,
+    chat_readings,
+    chat_state,
+)
+from ctxhealth.store.queries.commands import (
+    CommandRow,
+    chat_commands,
+    command_get,
+    command_open,
+)
+from ctxhealth.store.queries.events import EventRow, chat_event, chat_event_types, chat_events
+from ctxhealth.store.queries.items import ItemRow, chat_history_mirror, chat_items
+from ctxhealth.store.queries.tokens import TokenRow, token_check, tokens_list
+
+__all__ = [
+    "AgentRow",
+    "AuditPage",
+    "AuditRow",
+    "BoardFilters",
+    "BoardPage",
+    "BoardRow",
+    "ChatRow",
+    "CommandRow",
+    "EventRow",
+    "ItemRow",
+    "TokenRow",
+    "agents_list",
+    "audit_page",
+    "board_page",
+    "board_rows",
+    "board_versions",
+    "chat_attempts",
+    "chat_children",
+    "chat_commands",
+    "chat_detail",
+    "chat_event",
+    "chat_event_types",
+    "chat_events",
+    "chat_find",
+    "chat_findings",
+    "chat_get",
+    "chat_history_mirror",
+    "chat_items",
+    "chat_latches",
+    "chat_readings",
+    "chat_state",
+    "command_get",
+    "command_open",
+    "filter_choices",
+    "fleet_outcomes",
+    "token_check",
+    "tokens_list",
+]

@@ -1,0 +1,176 @@
+"""The board: pages of chats, worst first, with filters and counts."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from django.db.models import Count, F, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
+
+from ctxhealth.core.model import ChatSummary
+from ctxhealth.store.models import Chat
+
+FAR = 2**53
+MAX_PAGE = 500
+_SUMMARY: msgspec.json.Decoder[ChatSummary] = msgspec.json.Decoder(ChatSummary)
+
+
+class BadCursor(ValueError):
+    """A cursor that this server did not make."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoardFilters:
+    """What the board shows; empty means all. ``q`` searches title, chat id, agent and model."""
+
+    states: tuple[str, ...] = ()
+    agent: str = ""
+    model: str = ""
+    outcome: str = ""
+    latched: bool | None = None
+    waiting: bool | None = None
+    q: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoardRow:
+    id: int
+    agent: str
+    runtime: str
+    external_id: str
+    version: int
+    summary: ChatSummary
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoardPage:
+    """``counts_by_state`` and ``total`` obey every filter but the states; ``matching`` all."""
+
+    rows: list[BoardRow]
+    next: str | None
+    counts_by_state: dict[str, int] = field(default_factory=dict)
+    total: int = 0
+    matching: int = 0
+
+
+def decode_summary(text: str) -> ChatSummary:
+    return _SUMMARY.decode(text)
+
+
+def board_page(
+    filters: BoardFilters | None = None, cursor: str | None = None, limit: int = 100
+) -> BoardPage:
+    """One page: severity, then the longest waiting user, then headroom to the trigger.
+
+    Raises BadCursor.
+    """
+    filters = filters or BoardFilters()
+    limit = max(1, min(limit, MAX_PAGE))
+    unstated = _filtered(Chat.objects.all(), filters)
+    chats = unstated.filter(state__in=filters.states) if filters.states else unstated
+    ordered = _ordered(chats)
+    if cursor:
+        ordered = ordered.filter(_after(_read_cursor(cursor)))
+    found = list(ordered.values_list(*_COLUMNS)[: limit + 1])
+    counts = dict(unstated.order_by().values_list("state").annotate(n=Count("id")))
+    return BoardPage(
+        rows=[_row(values) for values in found[:limit]],
+        next=_cursor(found[limit - 1][-4:]) if len(found) > limit else None,
+        counts_by_state=counts,
+        total=sum(counts.values()),
+        matching=sum(
+            n for state, n in counts.items() if not filters.states or state in filters.states
+        ),
+    )
+
+
+def board_rows(ids: Iterable[int]) -> list[BoardRow]:
+    """Rows of these chats, in no order; ids that do not exist are left out."""
+    wanted = list(ids)
+    rows: list[BoardRow] = []
+    for start in range(0, len(wanted), 500):
+        chats = Chat.objects.filter(id__in=wanted[start : start + 500])
+        rows.extend(_row(values) for values in chats.values_list(*_ROW_COLUMNS))
+    return rows
+
+
+def board_versions(after_id: int = 0, limit: int = 10_000) -> dict[int, int]:
+    """``{chat: version}`` in the order of ids, for a resync in chunks."""
+    rows = Chat.objects.filter(id__gt=after_id).order_by("id").values_list("id", "version")
+    return dict(rows[:limit])
+
+
+def filter_choices() -> dict[str, list[str]]:
+    """What the filters can be set to: agents and models that have chats."""
+    agents = Chat.objects.values_list("agent__name", flat=True).distinct()
+    models = Chat.objects.exclude(model="").values_list("model", flat=True).distinct()
+    return {"agents": sorted(agents), "models": sorted(models)}
+
+
+_ROW_COLUMNS = ("id", "agent__name", "agent__runtime", "external_id", "version", "summary")
+_COLUMNS = (*_ROW_COLUMNS, "severity_rank", "waits", "room", "key")
+
+
+def _row(values: Sequence[Any]) -> BoardRow:
+    pk, agent, runtime, external_id, version, summary = values[:6]
+    return BoardRow(
+        id=pk,
+        agent=agent,
+        runtime=runtime,
+        external_id=external_id,
+        version=version,
+        summary=decode_summary(summary),
+    )
+
+
+def _filtered(chats: QuerySet[Chat], filters: BoardFilters) -> QuerySet[Chat]:
+    exact = {"agent__name": filters.agent, "model": filters.model, "last_outcome": filters.outcome}
+    chats = chats.filter(**{column: value for column, value in exact.items() if value})
+    if filters.latched is not None:
+        chats = chats.filter(latched=filters.latched)
+    if filters.waiting is not None:
+        chats = chats.filter(waiting_since__isnull=not filters.waiting)
+    for word in filters.q.split()[:8]:
+        chats = chats.filter(
+            Q(title__icontains=word)
+            | Q(external_id__icontains=word)
+            | Q(agent__name__icontains=word)
+            | Q(model__icontains=word)
+        )
+    return chats
+
+
+def _ordered(chats: QuerySet[Chat]) -> QuerySet[Chat]:
+    return chats.annotate(
+        waits=Coalesce(F("waiting_since"), Value(FAR)),
+        room=Coalesce(F("headroom_trigger"), Value(FAR)),
+        key=F("id"),
+    ).order_by("severity_rank", "waits", "room", "id")
+
+
+def _after(key: tuple[int, int, int, int]) -> Q:
+    rank, waits, room, pk = key
+    return (
+        Q(severity_rank__gt=rank)
+        | Q(severity_rank=rank, waits__gt=waits)
+        | Q(severity_rank=rank, waits=waits, room__gt=room)
+        | Q(severity_rank=rank, waits=waits, room=room, id__gt=pk)
+    )
+
+
+def _cursor(key: Sequence[Any]) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(list(key))).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[int, int, int, int]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        raw = base64.urlsafe_b64decode(padded.encode("ascii"))
+        return msgspec.json.decode(raw, type=tuple[int, int, int, int])
+    except (binascii.Error, ValueError, msgspec.MsgspecError, UnicodeError):
+        raise BadCursor("cursor: not one of this server's") from None

@@ -1,0 +1,74 @@
+"""The way of every write: through the writer's thread where one runs, else at once.
+
+A service runs inside a transaction with a ``Unit`` around it, wherever it is called from. What
+it raises undoes its own work alone (a savepoint) and reaches the caller after the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from django.db import transaction
+
+from ctxhealth.store import unit
+from ctxhealth.store.clock import now_ms
+from ctxhealth.store.states import StateCache
+
+if TYPE_CHECKING:
+    from ctxhealth.store.writer import Writer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_writer: Writer | None = None
+
+
+def install(writer: Writer | None) -> None:
+    """Make this the process's writer; None when it stopped."""
+    global _writer
+    _writer = writer
+
+
+def installed() -> Writer | None:
+    """The running writer of this process, if there is one."""
+    return _writer
+
+
+def call(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run ``fn`` in a transaction and give its result after the commit; blocks."""
+    if unit.current() is not None:
+        return fn(*args, **kwargs)
+    if _writer is not None and _writer.running:
+        return _writer.call(fn, *args, **kwargs)
+    return _inline(fn, *args, **kwargs)
+
+
+async def acall(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """The same without blocking the event loop."""
+    if _writer is not None and _writer.running:
+        return await asyncio.wrap_future(_writer.enqueue(fn, *args, **kwargs))
+    return await asyncio.to_thread(_inline_closing, fn, *args, **kwargs)
+
+
+def _inline(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """No thread runs (a management command, a test): this thread writes, and remembers nothing."""
+    with transaction.atomic():
+        work = unit.Unit(StateCache(cap=0), now_ms())
+        unit.enter(work)
+        try:
+            result = fn(*args, **kwargs)
+            work.finish()
+        finally:
+            unit.enter(None)
+    return result
+
+
+def _inline_closing(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    from django.db import connection
+
+    try:
+        return _inline(fn, *args, **kwargs)
+    finally:
+        connection.close()

@@ -1,0 +1,289 @@
+"""One transaction's worth of work: events in, folded states and rows out, all or nothing.
+
+A ``Unit`` is made inside a transaction, fed with submissions and calls in their order, and
+finished just before the commit. If the transaction fails, ``abandon`` forgets every state that
+was folded in it; the next use reads it from the database again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ctxhealth.core.changes import Changes
+from ctxhealth.core.fold import Stamp, fold
+from ctxhealth.core.model import ChatSummary
+from ctxhealth.core.view import summary
+from ctxhealth.store import chat_rows, event_rows, projections
+from ctxhealth.store.intake import Intake, Receipt, StreamHandle, kind_of, server_body
+from ctxhealth.store.judging import rules_of
+from ctxhealth.store.states import Held, StateCache
+from ctxhealth.wire import Event
+from ctxhealth.wire.events import CommandProgress, Gap, Note, ServerConnected
+
+MakeEvent = Callable[[int, str], Event]
+_LOCAL = threading.local()
+
+
+class ChatChange(NamedTuple):
+    """A chat as it stands after a commit."""
+
+    chat: int
+    version: int
+    summary: ChatSummary
+    agent: str
+    external_id: str
+    chat_seq: int
+
+
+class CommandChange(NamedTuple):
+    command: str
+    agent: int
+    chat: int | None
+    state: str
+
+
+class Committed(NamedTuple):
+    """What hooks are told after the commit."""
+
+    chats: list[ChatChange]
+    commands: list[CommandChange]
+    revoked: list[int]
+
+
+class Progress(NamedTuple):
+    """A step of a command as its agent reports it."""
+
+    agent: int
+    event: CommandProgress
+    at: int
+
+
+class Unit:
+    """``now`` is the server's time of everything in it, in ms."""
+
+    def __init__(self, states: StateCache, now: int) -> None:
+        self.now = now
+        self.states = states
+        self.changes: dict[int, tuple[Held, Changes]] = {}
+        self.command_changes: list[CommandChange] = []
+        self.progress: list[Progress] = []
+        self.stored = 0
+        self.revoked: list[int] = []
+        self.heads = event_rows.Heads()
+        self._heads: dict[tuple[int, str], chat_rows.Head] = {}
+        self._rows = event_rows.EventRows()
+
+    # Submissions of agents.
+
+    def prepare(self, submissions: Iterable[tuple[StreamHandle, list[Intake]]]) -> None:
+        """Read in a few statements what these submissions will touch."""
+        names: dict[int, set[str]] = {}
+        streams = set()
+        for stream, intakes in submissions:
+            streams.add(stream.stream)
+            wanted = names.setdefault(stream.agent, set())
+            wanted.update(i.event.chat for i in intakes if i.event.chat is not None)
+        self.heads.read(streams)
+        known: list[int] = []
+        for agent, wanted in names.items():
+            pks = {name: self.states.pk_of(agent, name) for name in wanted}
+            known.extend(pk for pk in pks.values() if pk is not None)
+            missing = [name for name, pk in pks.items() if pk is None]
+            self._found(chat_rows.heads_by_name(agent, missing) if missing else [])
+        self._found(chat_rows.heads_by_pk(known) if known else [])
+
+    def _found(self, heads: Iterable[chat_rows.Head]) -> None:
+        for head in heads:
+            self._heads[(head.agent, head.external_id)] = head
+
+    def submit(self, stream: StreamHandle, conn_no: int | None, intakes: list[Intake]) -> Receipt:
+        """Store what is new of ``intakes``; ``conn_no`` None writes without a connection."""
+        head, newest = self.heads.of(stream.stream)
+        if conn_no is not None and conn_no != newest:
+            return Receipt(upto=head, before=head, replaced=True)
+        before, resend = head, None
+        seen: list[Intake] = []
+        fresh: list[Intake] = []
+        for intake in intakes:
+            if intake.seq == head + 1:
+                head += 1
+                fresh.append(intake)
+            elif intake.seq <= head:
+                seen.append(intake)
+            else:
+                resend = head + 1
+                break
+        if fresh:
+            self._store(stream, conn_no, fresh)
+            self.heads.advance(stream.stream, head)
+        conflicts = self._conflicts(stream, seen) if seen else 0
+        rejected = tuple(intake.rejected for intake in fresh if intake.rejected)
+        gaps = sum(i.event.count for i in fresh if isinstance(i.event, Gap))
+        if seen or rejected or gaps:
+            event_rows.agent_counters(
+                stream.agent,
+                duplicates=len(seen),
+                conflicts=conflicts,
+                rejects=len(rejected),
+                gaps=gaps,
+            )
+        return Receipt(head, before, len(fresh), len(seen), conflicts, rejected, resend)
+
+    def _store(self, stream: StreamHandle, conn_no: int | None, fresh: list[Intake]) -> None:
+        held: Held | None = None
+        for intake in fresh:
+            event = intake.event
+            if isinstance(event, CommandProgress):
+                self.progress.append(Progress(stream.agent, event, self.now))
+            chat = event.chat
+            at = event.ts if stream.read_only else self.now
+            if chat is None:
+                self._rows.add(None, None, stream.stream, intake, self.now, at)
+                continue
+            if held is None or held.external_id != chat:
+                held = self._held_of(stream, chat, at)
+            if conn_no is not None and held.conn_no != conn_no:
+                self._connected(held, stream, conn_no, at)
+            self._fold(held, event, at)
+            self._rows.add(held.pk, held.chat_seq, stream.stream, intake, self.now, at)
+        self.stored += len(fresh)
+
+    def _connected(self, held: Held, stream: StreamHandle, conn_no: int, at: int) -> None:
+        held.conn_no = conn_no
+        self._append(
+            held,
+            ServerConnected(
+                seq=held.chat_seq + 1,
+                ts=self.now,
+                chat=held.external_id,
+                conn_no=conn_no,
+                read_only=stream.read_only,
+                commands=list(stream.commands),
+                skew_ms=stream.skew_ms,
+            ),
+            at,
+        )
+
+    def _conflicts(self, stream: StreamHandle, seen: list[Intake]) -> int:
+        """Duplicates are success; one with other content is told in its chat, the first stays."""
+        self.flush_events()
+        stored = event_rows.stored_bodies(stream.stream, [intake.seq for intake in seen])
+        count = 0
+        for intake in seen:
+            body = stored.get(intake.seq)
+            if body is None or body == intake.body:
+                continue
+            count += 1
+            chat = intake.event.chat
+            if chat is not None:
+                self._note_conflict(self._held_of(stream, chat, self.now), intake)
+        return count
+
+    def _note_conflict(self, held: Held, intake: Intake) -> None:
+        text = f"event {intake.seq} ({intake.kind}) came again with other content; the first stays"
+        note = Note(
+            seq=held.chat_seq + 1,
+            ts=self.now,
+            chat=held.external_id,
+            level="warning",
+            code="conflict",
+            text=text,
+        )
+        self._append(held, note, self.now)
+
+    # The server's own events.
+
+    def append(self, chat: int, make: MakeEvent, at: int | None = None) -> int | None:
+        """Append a server event to a chat's log; its chat_seq, or None where no such chat is."""
+        held = self.held(chat)
+        if held is None:
+            return None
+        self._append(held, make(held.chat_seq + 1, held.external_id), at or self.now)
+        return held.chat_seq
+
+    def _append(self, held: Held, event: Event, at: int) -> None:
+        self._fold(held, event, at)
+        intake = Intake(held.chat_seq, event, kind_of(event), server_body(event))
+        self._rows.add(held.pk, held.chat_seq, None, intake, self.now, at)
+
+    # States.
+
+    def held(self, chat: int) -> Held | None:
+        """The chat's state, from memory where memory is not older than the database."""
+        touched = self.changes.get(chat)
+        if touched:
+            return touched[0]
+        heads = chat_rows.heads_by_pk([chat])
+        return chat_rows.hold(self.states, heads[0]) if heads else None
+
+    def _held_of(self, stream: StreamHandle, external_id: str, at: int) -> Held:
+        pk = self.states.pk_of(stream.agent, external_id)
+        if pk is not None and pk in self.changes:
+            return self.changes[pk][0]
+        key = (stream.agent, external_id)
+        if key not in self._heads:
+            self._found(chat_rows.heads_by_name(stream.agent, [external_id]))
+        head = self._heads.get(key)
+        if head is None:
+            return chat_rows.create(self.states, stream, external_id, at)
+        return chat_rows.hold(self.states, head)
+
+    def _fold(self, held: Held, event: Event, at: int) -> None:
+        touched = self.changes.get(held.pk)
+        if touched is None:
+            touched = self.changes[held.pk] = (held, Changes())
+        held.chat_seq += 1
+        held.unsaved += 1
+        fold(held.state, event, Stamp(held.chat_seq, at), touched[1], rules_of(held.project))
+
+    # The end.
+
+    def flush_events(self) -> None:
+        """Insert what waits, so that reads in this transaction see it."""
+        self._rows.flush()
+
+    def finish(self) -> Committed:
+        """Write everything that is left; call just before the commit."""
+        from ctxhealth.store.writes.commands import command_progress
+
+        for step in self.progress:
+            command_progress(self, step)
+        self.progress = []
+        self.flush_events()
+        self.heads.write(self.now)
+        projections.write([(held, changes) for held, changes in self.changes.values()])
+        published = []
+        for held, _ in self.changes.values():
+            held.version += 1
+            published.append(self._publish(held))
+        chat_rows.save([(held, change.summary) for held, change in published])
+        chat_rows.checkpoint(self.changes_due())
+        return Committed([change for _, change in published], self.command_changes, self.revoked)
+
+    def _publish(self, held: Held) -> tuple[Held, ChatChange]:
+        shown = summary(held.state, rules_of(held.project))
+        change = ChatChange(
+            held.pk, held.version, shown, held.agent_name, held.external_id, held.chat_seq
+        )
+        return held, change
+
+    def changes_due(self) -> Iterable[Held]:
+        """Touched states that went long enough without a checkpoint."""
+        return [h for h, _ in self.changes.values() if h.unsaved >= chat_rows.CHECKPOINT_EVERY]
+
+    def abandon(self) -> None:
+        """The transaction failed: forget what was folded in it."""
+        for pk in self.changes:
+            self.states.drop(pk)
+
+
+def current() -> Unit | None:
+    """The unit of the transaction that this thread is in."""
+    return getattr(_LOCAL, "unit", None)
+
+
+def enter(unit: Unit | None) -> None:
+    """Make ``unit`` this thread's current one; None when its transaction ended."""
+    _LOCAL.unit = unit

@@ -1,0 +1,55 @@
+"""Services: every write of the product, keyword only, through the one writer.
+
+Each returns after its commit. ``by`` is a Django user or None for the server itself.
+"""
+
+from __future__ import annotations
+
+from ctxhealth.store.writes.agents import (
+    agent_connect,
+    agent_disconnect,
+    agent_seen,
+    chats_announce,
+    chats_tick,
+)
+from ctxhealth.store.writes.audit import audit
+from ctxhealth.store.writes.commands import (
+    OpenCommand,
+    Refused,
+    cancels_take,
+    command_cancel,
+    command_expire_due,
+    command_request,
+    commands_take,
+)
+from ctxhealth.store.writes.people import (
+    login_link_create,
+    login_link_use,
+    user_ensure,
+    user_set_role,
+)
+from ctxhealth.store.writes.tokens import TokenSecret, token_create, token_revoke, token_used
+
+__all__ = [
+    "OpenCommand",
+    "Refused",
+    "TokenSecret",
+    "agent_connect",
+    "agent_disconnect",
+    "agent_seen",
+    "audit",
+    "cancels_take",
+    "chats_announce",
+    "chats_tick",
+    "command_cancel",
+    "command_expire_due",
+    "command_request",
+    "commands_take",
+    "login_link_create",
+    "login_link_use",
+    "token_create",
+    "token_revoke",
+    "token_used",
+    "user_ensure",
+    "user_set_role",
+]

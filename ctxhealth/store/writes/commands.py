@@ -1,0 +1,434 @@
+"""Commands: requested by people, carried by the ingest, ended by the agent or by the clock.
+
+Every step is a conditional update, forward only: whoever comes second changes nothing. Each step
+of the server's own is also an event in the chat's log, so that the fold and a review see it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.db.models import Q
+
+from ctxhealth.store import unit
+from ctxhealth.store.ids import uuid7
+from ctxhealth.store.models import Agent, Chat, Command, Latch
+from ctxhealth.store.models.actions import FINAL_STATES
+from ctxhealth.store.people import can_operate
+from ctxhealth.store.queries.commands import CommandRow, command_row
+from ctxhealth.store.redaction import redact_text
+from ctxhealth.store.through import call
+from ctxhealth.store.unit import CommandChange, Progress, Unit
+from ctxhealth.store.writes.audit import audit, name_of
+from ctxhealth.wire import limits
+from ctxhealth.wire.events import ServerCommand
+from ctxhealth.wire.frames import Command as CommandFrame
+from ctxhealth.wire.frames import Expected
+
+KINDS = (
+    "compact_fallback", "clear_latch", "compact_summarize", "continue", "stop_turn",
+    "rescue", "repair_pairs", "restore_backup", "snapshot", "ping",
+)  # fmt: skip
+READING_KINDS = frozenset({"snapshot", "ping"})
+# What may come before each state; a state that is not here is never entered by an agent.
+EARLIER: dict[str, tuple[str, ...]] = {
+    "received": ("queued", "sent"),
+    "waiting": ("queued", "sent", "received", "waiting"),
+    "started": ("queued", "sent", "received", "waiting"),
+    **dict.fromkeys(FINAL_STATES, ("queued", "sent", "received", "waiting", "started")),
+}
+STAMPS = {"received": "received_at", "waiting": "received_at", "started": "started_at"}
+ARGS_BYTES = 16 * 1024
+
+
+class OpenCommand(Exception):
+    """A mutating command of this chat is still open: 409 with the first one."""
+
+    def __init__(self, command: CommandRow) -> None:
+        super().__init__(f"{command.kind} by {command.by} is still {command.state}")
+        self.command = command
+
+
+class Refused(Exception):
+    """The press was refused before anything was queued. ``reason`` is a word for machines:
+    no_right, server_read_only, no_chat, closed, offline, read_only, unsupported, no_latch, bad."""
+
+    def __init__(self, reason: str, detail: str, field: str = "") -> None:
+        super().__init__(detail)
+        self.reason, self.detail, self.field = reason, detail, field
+
+
+def command_request(
+    *,
+    chat_id: int,
+    kind: str,
+    args: dict[str, Any] | None = None,
+    reason: str = "",
+    idempotency_key: str,
+    by: Any,
+    expected_compaction: int | None = None,
+    by_name: str = "",
+    allowed: bool | None = None,
+    ip: str = "",
+    request_id: str = "",
+) -> CommandRow:
+    """Queue a command for the chat's agent. The same key gives the same command again.
+
+    ``allowed`` stands in for the person's role where a token with scope ``operate`` asks;
+    ``expected_compaction`` is the count the operator saw, else the present one. Raises Refused
+    and OpenCommand; both leave an audit row.
+    """
+    outcome = call(
+        _request,
+        _Press(
+            chat_id=chat_id,
+            kind=kind,
+            args=args or {},
+            reason=reason,
+            key=idempotency_key,
+            by=by,
+            by_name=by_name or name_of(by),
+            allowed=can_operate(by) if allowed is None else allowed,
+            expected_compaction=expected_compaction,
+            ip=ip,
+            request_id=request_id,
+        ),
+    )
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def command_cancel(*, command_id: str, by: Any, by_name: str = "", ip: str = "") -> CommandRow:
+    """Cancel what has not started: at once where it was not sent, else the agent is asked.
+
+    Raises Refused (no_right, no_command, started, ended).
+    """
+    outcome = call(_cancel, command_id, by, by_name or name_of(by), can_operate(by), ip)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def commands_take(*, agent: int, conn_no: int) -> list[CommandFrame]:
+    """The frames to send over this connection now; each is marked as sent over it."""
+    return call(_take, agent, conn_no)
+
+
+def cancels_take(*, agent: int, conn_no: int) -> list[str]:
+    """Ids of sent commands of this agent that somebody wants cancelled."""
+    return call(_cancels, agent, conn_no)
+
+
+def command_expire_due(*, now: int | None = None, limit: int = 200) -> int:
+    """End what was not received in time, or did not end within its lease; how many."""
+    return call(_expire, now, limit)
+
+
+class _Press(msgspec.Struct, frozen=True, kw_only=True):
+    chat_id: int
+    kind: str
+    args: dict[str, Any]
+    reason: str
+    key: str
+    by: Any
+    by_name: str
+    allowed: bool
+    expected_compaction: int | None
+    ip: str
+    request_id: str
+
+
+def _request(press: _Press) -> CommandRow | OpenCommand | Refused:
+    chat = Chat.objects.select_related("agent").filter(id=press.chat_id).first()
+    same = _same_press(chat, press)
+    if same is not None:
+        return same
+    refusal = _refusal(press, chat)
+    if refusal is not None:
+        _audit_press(press, chat, f"refused: {refusal.reason}", None)
+        return refusal
+    assert chat is not None
+    mutating = press.kind not in READING_KINDS
+    first = Command.objects.select_related("agent", "chat").filter(
+        chat=chat, open=True, mutating=True
+    )
+    blocking = first.first() if mutating else None
+    if blocking is not None:
+        _audit_press(press, chat, "refused: open command", blocking.id)
+        return OpenCommand(command_row(blocking))
+    command = _queue(press, chat, mutating)
+    _audit_press(press, chat, "queued", command.id)
+    _tell(_unit(), command, "queued", press.reason)
+    return command_row(command)
+
+
+def _same_press(chat: Chat | None, press: _Press) -> CommandRow | None:
+    if chat is None or not press.allowed:
+        return None
+    rows = Command.objects.select_related("agent", "chat")
+    row = rows.filter(agent_id=chat.agent_id, idempotency_key=press.key).first()
+    return command_row(row) if row else None
+
+
+def _refusal(press: _Press, chat: Chat | None) -> Refused | None:
+    if getattr(settings, "CTXHEALTH_READ_ONLY", False):
+        return Refused("server_read_only", "This server is read-only: no action can be pressed.")
+    if not press.allowed:
+        return Refused("no_right", "Only operators and admins may press actions.")
+    if chat is None:
+        return Refused("no_chat", f"There is no chat {press.chat_id}.")
+    return _bad_press(press) or _unable(press, chat)
+
+
+def _bad_press(press: _Press) -> Refused | None:
+    if press.kind not in KINDS:
+        return Refused("bad", f"{press.kind!r} is not a kind of command.", "kind")
+    if not 1 <= len(press.key) <= 200:
+        return Refused("bad", "1 to 200 characters are needed.", "idempotency_key")
+    if len(press.reason) > 4_000:
+        return Refused("bad", "At most 4,000 characters.", "reason")
+    if len(msgspec.json.encode(press.args)) > ARGS_BYTES:
+        return Refused("bad", f"At most {ARGS_BYTES} bytes.", "args")
+    return None
+
+
+def _unable(press: _Press, chat: Chat) -> Refused | None:
+    agent = chat.agent
+    caps = msgspec.json.decode(agent.caps)
+    able = caps.get("commands", [])
+    if caps.get("read_only"):
+        return Refused("read_only", "This chat is followed read-only: no command reaches it.")
+    if chat.closed:
+        return Refused("closed", "This chat is closed.")
+    if not agent.connected:
+        return Refused("offline", f"The agent {agent.name} is not connected.")
+    if press.kind not in able:
+        helps = f" It can do: {', '.join(able)}." if able else " It takes no commands."
+        return Refused("unsupported", f"{agent.name} cannot do {press.kind}.{helps}")
+    if press.kind == "clear_latch":
+        return _no_such_latch(press, chat)
+    return None
+
+
+def _no_such_latch(press: _Press, chat: Chat) -> Refused | None:
+    latch = press.args.get("latch")
+    if not isinstance(latch, str) or not latch:
+        return Refused("no_latch", "Name the latch to clear.", "args.latch")
+    if not Latch.objects.filter(chat=chat, latch=latch, cleared_at=None).exists():
+        return Refused("no_latch", f"There is no open latch {latch!r} in this chat.", "args.latch")
+    return None
+
+
+def _queue(press: _Press, chat: Chat, mutating: bool) -> Command:
+    work = _unit()
+    held = work.held(chat.pk)
+    ping = press.kind == "ping"
+    compactions = held.state.compactions.finished if held else None
+    if press.expected_compaction is not None:
+        compactions = press.expected_compaction
+    return Command.objects.create(
+        id=uuid7(work.now),
+        project_id=chat.project_id,
+        agent=chat.agent,
+        chat=chat,
+        kind=press.kind,
+        args=msgspec.json.encode(press.args).decode(),
+        expected_epoch=chat.agent.epoch,
+        expected_compaction=compactions if mutating else None,
+        expected_latch=str(press.args.get("latch", "")) if press.kind == "clear_latch" else "",
+        mutating=mutating,
+        idempotency_key=press.key,
+        reason=redact_text(press.reason),
+        by=press.by if getattr(press.by, "pk", None) is not None else None,
+        by_name=press.by_name,
+        created_at=work.now,
+        deliver_by=work.now + (limits.PING_DELIVER_MS if ping else limits.DELIVER_MS),
+        lease_s=limits.LEASE_SECONDS,
+    )
+
+
+def _audit_press(press: _Press, chat: Chat | None, result: str, command: str | None) -> None:
+    audit(
+        action=f"command.{press.kind}",
+        result=result,
+        by=press.by if press.by is not None else press.by_name or None,
+        target=chat.external_id if chat else str(press.chat_id),
+        chat=chat.pk if chat else None,
+        command=command,
+        reason=press.reason,
+        detail={"args": press.args} if press.args else None,
+        ip=press.ip,
+        request_id=press.request_id,
+    )
+
+
+def _cancel(command_id: str, by: Any, by_name: str, allowed: bool, ip: str) -> CommandRow | Refused:
+    rows = Command.objects.select_related("agent", "chat")
+    command = rows.filter(id=command_id).first()
+    refusal = _cannot_cancel(command, allowed)
+    if command is None or refusal is not None:
+        refusal = refusal or Refused("no_command", "There is no such command.")
+        audit(action="command.cancel", result=f"refused: {refusal.reason}", by=by or by_name,
+              target=command_id, ip=ip)  # fmt: skip
+        return refusal
+    if command.state == "queued":
+        _end(_unit(), command, "cancelled", f"cancelled by {by_name}")
+    else:
+        Command.objects.filter(id=command_id, cancel_asked_at=None).update(
+            cancel_asked_at=_unit().now, cancel_by=by_name
+        )
+        _changed(_unit(), command, command.state)
+    audit(action="command.cancel", result="asked" if command.state != "queued" else "done",
+          by=by or by_name, target=command_id, chat=command.chat_id, command=command_id, ip=ip)  # fmt: skip
+    return command_row(rows.get(id=command_id))
+
+
+def _cannot_cancel(command: Command | None, allowed: bool) -> Refused | None:
+    if not allowed:
+        return Refused("no_right", "Only operators and admins may cancel.")
+    if command is None:
+        return Refused("no_command", "There is no such command.")
+    if command.state == "started":
+        return Refused("started", "It has started; it can no longer be cancelled.")
+    if not command.open:
+        return Refused("ended", f"It has already ended: {command.state}.")
+    return None
+
+
+def _take(agent: int, conn_no: int) -> list[CommandFrame]:
+    work = _unit()
+    if not Agent.objects.filter(id=agent, conn_no=conn_no).exists():
+        return []
+    rows = Command.objects.select_related("chat").filter(
+        Q(state="queued") | Q(state="sent") & ~Q(sent_conn=conn_no),
+        agent_id=agent,
+        deliver_by__gt=work.now,
+        cancel_asked_at=None,
+    )
+    frames = []
+    for command in rows.order_by("id")[:100]:
+        first = command.state == "queued"
+        Command.objects.filter(id=command.id, state=command.state).update(
+            state="sent", sent_at=command.sent_at or work.now, sent_conn=conn_no
+        )
+        if first:
+            _tell(work, command, "sent", "")
+        frames.append(_frame(command, work.now))
+    return frames
+
+
+def _frame(command: Command, now: int) -> CommandFrame:
+    return CommandFrame(
+        id=command.id,
+        kind=command.kind,  # type: ignore[arg-type]  the column holds KINDS only
+        deliver_ms=command.deliver_by - now,
+        lease_s=command.lease_s,
+        chat=command.chat.external_id if command.chat else None,
+        args=msgspec.json.decode(command.args),
+        expected=Expected(
+            epoch=command.expected_epoch or None,
+            compaction=command.expected_compaction,
+            latch=command.expected_latch or None,
+        ),
+        reason=command.reason,
+        by=command.by_name,
+    )
+
+
+def _cancels(agent: int, conn_no: int) -> list[str]:
+    rows = Command.objects.filter(agent_id=agent, agent__conn_no=conn_no, open=True)
+    return list(rows.exclude(cancel_asked_at=None).values_list("id", flat=True))
+
+
+def _expire(now: int | None, limit: int) -> int:
+    work = _unit()
+    moment = work.now if now is None else now
+    undelivered = Q(state__in=("queued", "sent"), deliver_by__lte=moment)
+    overdue = Q(state__in=("received", "waiting", "started"), lease_until__lte=moment)
+    due = list(Command.objects.filter(undelivered | overdue, open=True).order_by("id")[:limit])
+    for command in due:
+        if command.state == "started":
+            _end(work, command, "unknown", "no result within its lease")
+        elif command.state in ("received", "waiting"):
+            _end(work, command, "expired", "no safe point within its lease")
+        else:
+            _end(work, command, "expired", "not received in time")
+    return len(due)
+
+
+def commands_of_new_epoch(work: Unit, agent: int, epoch: str) -> None:
+    """The agent came back without its memory: what it had not started is stale."""
+    rows = Command.objects.filter(agent_id=agent, open=True).exclude(expected_epoch=epoch)
+    for command in rows:
+        if command.state == "started":
+            _end(work, command, "unknown", "the agent lost its outbox after it started")
+        else:
+            _end(work, command, "refused", "stale: the agent began a new epoch")
+
+
+def command_progress(work: Unit, step: Progress) -> None:
+    """Apply what an agent reports of one of its commands; out of order or late changes nothing."""
+    event, state = step.event, step.event.state
+    if state not in EARLIER:
+        return
+    values: dict[str, Any] = {"state": state, "state_reason": event.reason or ""}
+    if state in STAMPS:
+        values[STAMPS[state]] = step.at
+    if state in FINAL_STATES:
+        values.update(open=False, ended_at=step.at, **_result(step))
+    command = Command.objects.filter(id=event.command, agent_id=step.agent).first()
+    if command is None:
+        return
+    if command.lease_until is None:
+        values["lease_until"] = step.at + command.lease_s * 1_000
+    rows = Command.objects.filter(id=command.id, state__in=EARLIER[state])
+    if rows.update(**values):
+        _changed(work, command, state)
+
+
+def _result(step: Progress) -> dict[str, Any]:
+    event = step.event
+    return {
+        "before": event.before,
+        "after": event.after,
+        "backup": event.backup or "",
+        "detail": msgspec.json.encode(event.detail).decode() if event.detail is not None else "",
+    }
+
+
+def _end(work: Unit, command: Command, state: str, reason: str) -> None:
+    rows = Command.objects.filter(id=command.id, state__in=EARLIER[state])
+    if rows.update(state=state, state_reason=reason, open=False, ended_at=work.now):
+        _tell(work, command, state, reason)
+
+
+def _tell(work: Unit, command: Command, state: str, reason: str) -> None:
+    """Put the step into the chat's log and tell those who watch."""
+    if command.chat_id is not None:
+        work.append(
+            command.chat_id,
+            lambda seq, name: ServerCommand(
+                seq=seq,
+                ts=work.now,
+                chat=name,
+                command=command.id,
+                kind=command.kind,
+                state=state,  # type: ignore[arg-type]  a state of the closed vocabulary
+                reason=reason[:4_000] or None,
+                by=command.by_name or None,
+            ),
+        )
+    _changed(work, command, state)
+
+
+def _changed(work: Unit, command: Command, state: str) -> None:
+    work.command_changes.append(CommandChange(command.id, command.agent_id, command.chat_id, state))
+
+
+def _unit() -> Unit:
+    work = unit.current()
+    assert work is not None, "services run inside a unit"
+    return work

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -55,9 +58,24 @@ def value_of(root: Path, name: str) -> str:
     return result.stdout.strip() or result.stderr
 
 
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with pip alone, made once and copied: making one takes seconds."""
+    folder = tmp_path_factory.mktemp("bare") / ".venv"
+    subprocess.run([base_python(), "-m", "venv", folder], check=True)
+    return folder
+
+
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A project that needs two packages, and a third for tests."""
+def root(fresh: Path, bare: Path) -> Path:
+    """The project with an environment in which nothing is installed yet."""
+    shutil.copytree(bare, fresh / ".venv", symlinks=True)
+    return fresh
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """A project that needs two packages, and a third for tests; it has no environment."""
     folder = tmp_path / "project"
     folder.mkdir()
     wheels = tmp_path / "wheels"
@@ -69,19 +87,19 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(root: Path) -> dict[str, str]:
-    return from_folder(root.parent / "wheels")
+def environment(fresh: Path) -> dict[str, str]:
+    return from_folder(fresh.parent / "wheels")
 
 
 def test_a_first_start_shows_each_package_and_a_second_installs_nothing(
-    root: Path, environment: dict[str, str]
+    fresh: Path, environment: dict[str, str]
 ) -> None:
-    first = ensure(root, environment)
+    first = ensure(fresh, environment)
     assert first.returncode == 0, first.stderr
     assert "fetching 1/2 alpha 1.0" in first.stdout
     assert "installing 2/2 " in first.stdout
-    assert value_of(root, "beta") == "1"
-    second = ensure(root, environment)
+    assert value_of(fresh, "beta") == "1"
+    second = ensure(fresh, environment)
     assert (second.returncode, second.stdout) == (0, "")
 
 
@@ -127,9 +145,6 @@ def test_an_install_killed_half_way_is_taken_up_by_the_next_start(
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """The start and the pip it began, as a lost power would."""
-    import os
-    import signal
-
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
@@ -146,17 +161,17 @@ def test_a_package_without_its_record_is_installed_again(
     assert value_of(root, "beta") == "1"
 
 
-def test_two_starts_at_once_make_one_environment(root: Path, environment: dict[str, str]) -> None:
+def test_two_starts_at_once_make_one_environment(fresh: Path, environment: dict[str, str]) -> None:
     starts = [
         subprocess.Popen(
-            command(root), cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+            command(fresh), cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
         )
         for _ in range(2)
     ]
     outputs = [process.communicate()[0] for process in starts]
     assert [process.returncode for process in starts] == [0, 0]
     assert sum("Making the environment" in output for output in outputs) == 1
-    assert value_of(root, "alpha") == "1"
+    assert value_of(fresh, "alpha") == "1"
 
 
 def test_a_broken_environment_is_made_anew(root: Path, environment: dict[str, str]) -> None:
@@ -182,10 +197,10 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(
 
 
 def test_a_full_disk_is_said_in_one_sentence(
-    small_disk: Path, root: Path, environment: dict[str, str]
+    small_disk: Path, fresh: Path, environment: dict[str, str]
 ) -> None:
     for name in ("requirements.txt", "requirements-dev.txt"):
-        (small_disk / name).write_bytes((root / name).read_bytes())
+        (small_disk / name).write_bytes((fresh / name).read_bytes())
     result = ensure(small_disk, environment)
     assert result.returncode == 2
     assert "is full: make room and start again." in result.stderr

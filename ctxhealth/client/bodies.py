@@ -12,36 +12,49 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from .limits import DEPTH, EVENT_BYTES, ID_CHARS, SENTENCE_CHARS, WORD_CHARS
+from .limits import DEPTH, EVENT_BYTES, EXCERPT_CHARS, ID_CHARS, SENTENCE_CHARS, WORD_CHARS
 from .redact import redact_value, suspicious
 from .texts import TextPolicy
 
 # Room for `"seq":9007199254740991,` in front.
 BODY_BYTES = EVENT_BYTES - 32
-_IDS = ("chat", "id", "turn", "topic", "request", "attempt", "revision", "latch", "parent")
+_IDS = frozenset(
+    ("chat", "id", "turn", "topic", "request", "attempt", "revision", "latch", "parent")
+)
 _SENTENCES = ("title", "reason", "error", "detail", "backup")
-_WORDS = ("model", "provider", "name", "finish", "code", "hash", "input_hash", "key", "reported")
+_WORDS = (
+    "model", "provider", "name", "finish", "code", "hash", "input_hash", "key", "reported",
+    "tokenizer",
+)  # fmt: skip
+_BOUNDS = {
+    **dict.fromkeys(_SENTENCES, SENTENCE_CHARS),
+    **dict.fromkeys(_WORDS, WORD_CHARS),
+    "excerpt": EXCERPT_CHARS,
+}
 _BULKY = ("text", "order", "detail", "excerpt", "labels", "removed", "added", "steps", "bulks")
 _NO_ROOM = 256
 
 
 def body(kind: str, ts: int, chat: str | None, given: dict[str, Any], texts: TextPolicy) -> bytes:
     """One event of at most 64 KiB. ``None`` is left out: absent is unknown. Never raises."""
-    fields = {key: value for key, value in given.items() if value is not None}
-    texts.apply(fields)
-    _bound(fields)
     event: dict[str, Any] = {"type": kind, "ts": ts}
     if chat is not None:
         event["chat"] = chat
-    event.update(fields)
-    return within(event, encoded(event))
+    event.update({key: value for key, value in given.items() if value is not None})
+    texts.apply(event)
+    _bound(event)
+    raw = encoded(event)
+    return raw if len(raw) <= BODY_BYTES else within(event, raw)
 
 
 def encoded(event: dict[str, Any]) -> bytes:
     """Compact JSON, redacted where anything in it looks like a secret."""
     text = _dumps(event)
     if suspicious(text):
-        text = _dumps(redact_value(plain(event)))
+        cleaned = redact_value(plain(event))
+        # A mask may be longer than what it hides.
+        _bound(cleaned)
+        text = _dumps(cleaned)
     return text.encode("utf-8", "replace")
 
 
@@ -90,21 +103,19 @@ def plain(value: Any, depth: int = 0) -> Any:
     return _other(value)
 
 
-def _bound(fields: dict[str, Any]) -> None:
-    for key in _IDS:
-        if key in fields:
-            fields[key] = identifier(fields[key])
-    for key in _SENTENCES:
-        value = fields.get(key)
-        if isinstance(value, str) and len(value) > SENTENCE_CHARS:
-            fields[key] = value[:SENTENCE_CHARS]
-    for key in _WORDS:
-        value = fields.get(key)
-        if isinstance(value, str) and len(value) > WORD_CHARS:
-            fields[key] = value[:WORD_CHARS]
-    for key in ("labels", "detail"):
-        if not isinstance(fields.get(key, ""), str):
-            fields[key] = plain(fields[key], 2)
+def _bound(event: dict[str, Any]) -> None:
+    """Cut what the server would refuse as too long; an id keeps its identity."""
+    for key, value in event.items():
+        if key in _IDS:
+            if type(value) is not str or not 0 < len(value) <= ID_CHARS:
+                event[key] = identifier(value)
+        elif key in _BOUNDS:
+            if type(value) is str:
+                event[key] = value[: _BOUNDS[key]]
+            elif key == "detail":
+                event[key] = plain(value, 2)
+    if "labels" in event and isinstance(event["labels"], Mapping):
+        event["labels"] = {str(k): str(v)[:WORD_CHARS] for k, v in event["labels"].items()}
 
 
 def _shorter(text: str, over: int) -> str:

@@ -146,6 +146,7 @@ class Link:
                     continue
                 # Before it leaves: its ack may come before ``send`` returns.
                 self.window.record(len(batch), len(frame), now)
+                outbox.sent_high = max(outbox.sent_high, batch[-1][0])
             if not self.send(frame.decode()):
                 return None
 

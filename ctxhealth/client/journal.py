@@ -155,17 +155,26 @@ class Journal:
         deadline = time.monotonic() + timeout
         if not self.ready.wait(timeout):
             return False
-        target: int | None = None
+        target = self._head()
         with self.moved:
-            while True:
-                if target is None and not self._queue:
-                    target = self.outbox.next_seq - 1
-                if target is not None and self.outbox.acked >= target:
-                    return True
-                self.wake.set()
+            while target is None or self.outbox.acked < target:
                 left = deadline - time.monotonic()
-                if left <= 0 or not self.moved.wait(left):
+                if left <= 0:
                     return False
+                if target is None:
+                    self.wake.set()
+                    target = self._head()
+                self.moved.wait(min(left, 0.02) if target is None else left)
+        return True
+
+    def _head(self) -> int | None:
+        """The last seq given, once nothing is queued; never waits for the outbox's lock."""
+        if not self.outbox.lock.acquire(blocking=False):
+            return None
+        try:
+            return None if self._queue else self.outbox.next_seq - 1
+        finally:
+            self.outbox.lock.release()
 
     def below(self, events: int, timeout: float) -> bool:
         """Wait until fewer than ``events`` are queued or unacked; for senders that may wait."""

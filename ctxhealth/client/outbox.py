@@ -8,7 +8,7 @@ What finds no room is counted and said by a ``gap`` event at the next seq.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,9 @@ class Outbox:
         # The highest seq ever acked: after a rewind the room is still that of new events.
         self.high = int(self.db.meta("high") or 0)
         self.incarnation = self.db.meta("incarnation")
-        self.opened_at_seq = self.next_seq
+        # The highest seq that may have left: an earlier process sent nothing it had not stored.
+        self.sent_high = self.next_seq - 1
+        self._rewound_at = int(self.db.meta("rewound_at") or 0)
         self._owed = int(self.db.meta("owed") or 0)
         self._owed_why = self.db.meta("owed_why") or "outbox_full"
         self._count = self._bytes = self._kept = 0
@@ -133,29 +135,23 @@ class Outbox:
         Seqs that are no longer held come as ``gap`` events of one each, the same every time.
         """
         with self.lock:
-            found = list(self._fillers(start, max_events))
-            rows = self.db.rows(
-                "SELECT seq, body FROM events WHERE seq >= ? ORDER BY seq LIMIT ?",
-                (start, max_events - len(found)),
+            end = min(start + max_events, self.next_seq)
+            held = dict(
+                self.db.rows(
+                    "SELECT seq, body FROM events WHERE seq >= ? AND seq < ?", (start, end)
+                )
             )
-        size = sum(len(raw) + SEQ_BYTES for _, raw in found)
-        for seq, raw in rows:
+        # The same bytes on every resend: other content under the same seq would be a conflict.
+        missing = _gap(1, "restore", self._rewound_at)
+        found: list[tuple[int, bytes]] = []
+        size = 0
+        for seq in range(start, end):
+            raw = held.get(seq, missing)
             size += len(raw) + SEQ_BYTES
             if size > max_bytes and found:
                 break
             found.append((seq, raw))
         return found
-
-    def _fillers(self, start: int, most: int) -> Iterator[tuple[int, bytes]]:
-        first = self.db.one("SELECT min(seq) FROM events")
-        end = self.next_seq if first is None else int(first)
-        if start >= end:
-            return
-        # The same bytes on every resend: other content under the same seq would be a conflict.
-        ts = int(self.db.one("SELECT at_ms FROM events ORDER BY seq LIMIT 1") or 0)
-        raw = _gap(1, "restore", ts)
-        for seq in range(start, min(end, start + most)):
-            yield seq, raw
 
     def ack(self, upto: int, now_ms: int) -> None:
         """Everything up to ``upto`` is durable on the server; what is past its time goes."""
@@ -176,12 +172,12 @@ class Outbox:
             self.acked, self.high = upto, high
             self._prune(now_ms)
 
-    def rewind(self, acked: int) -> None:
+    def rewind(self, acked: int, now_ms: int) -> None:
         """The server forgot what it had acked: go back to ``acked``."""
         with self.lock:
             with self.db.transaction() as db:
-                set_meta(db, acked=acked)
-            self.acked = acked
+                set_meta(db, acked=acked, rewound_at=now_ms)
+            self.acked, self._rewound_at = acked, now_ms
 
     def remember(self, incarnation: str) -> None:
         """Which life of the server's database the acks belong to."""
@@ -207,17 +203,17 @@ class Outbox:
     # -- repairs
 
     def skip_to(self, server_acked: int) -> None:
-        """The server holds more than this file remembers: it lost its tail (power, backup).
+        """The server holds more than ever left here: this file lost its tail (power, backup).
 
-        What was numbered since it was opened was never seen there, and moves behind that.
+        What has not left yet was never seen there, and moves behind what the server holds.
         """
         with self.lock:
-            delta = server_acked + 1 - self.opened_at_seq
+            delta = server_acked - self.sent_high
             with self.db.transaction() as db:
-                _renumber(db, self.opened_at_seq, delta)
+                _renumber(db, self.sent_high + 1, delta)
                 set_meta(db, next_seq=self.next_seq + delta, acked=server_acked, high=server_acked)
             self.next_seq += delta
-            self.opened_at_seq += delta
+            self.sent_high = server_acked
             self.acked = self.high = server_acked
             self._recount()
 
@@ -234,7 +230,7 @@ class Outbox:
                 db.execute("DELETE FROM fences")
                 set_meta(db, epoch=epoch, next_seq=next_seq, acked=0, high=0)
             self.epoch, self.next_seq, self.acked, self.high = epoch, next_seq, 0, 0
-            self.opened_at_seq = 1
+            self.sent_high = 0
             self._recount()
 
     def replace(self, seq: int, at_ms: int, why: str) -> None:

@@ -14,7 +14,7 @@ def complete(reporter: Reporter, context: CommandContext, fields: dict[str, Any]
     """A fallback ends with ``compaction.finished``, a cleared latch with ``latch.cleared``."""
     if context.chat is None:
         return
-    track = reporter._journal.tracks.of(context.chat)
+    track = reporter._station.journal.tracks.of(context.chat)
     if context.kind == "compact_fallback" and track.ended == context.ended_before:
         _finished(reporter, context, fields)
     if context.kind == "clear_latch" and context.id not in track.cleared_by:

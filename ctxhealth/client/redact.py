@@ -52,14 +52,18 @@ _MARKS = tuple(dict.fromkeys(mark for _, marks, _ in _COMPILED for mark in marks
 
 def suspicious(text: str) -> bool:
     """Whether any literal of a secret occurs at all: the cheap question before ``redact``."""
-    return any(mark in text for mark in _MARKS)
+    for mark in _MARKS:  # noqa: SIM110  (a generator costs three times as much, on every call)
+        if mark in text:
+            return True
+    return False
 
 
 def redact(text: str) -> str:
     """``text`` with each secret replaced by ``[redacted: what it was]``. Idempotent."""
-    for what, marks, pattern in _COMPILED:
-        if any(mark in text for mark in marks):
-            text = pattern.sub(_mask(what), text)
+    if suspicious(text):
+        for what, marks, pattern in _COMPILED:
+            if any(mark in text for mark in marks):
+                text = pattern.sub(_mask(what), text)
     return text
 
 

@@ -7,30 +7,30 @@ import atexit
 import contextlib
 import logging
 import os
+import sys
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from .bodies import body, identifier
 from .chat import Chat
-from .commands import KINDS, CommandDesk, Handler, Registered
-from .connection import Hello, websocket_url
-from .database import InUse
+from .commands import KINDS, Handler, Registered
+from .connection import Hello
 from .epochs import Names, now_ms
 from .fences import Fence
-from .journal import Journal
-from .outbox import Bounds, Outbox
-from .pump import Pump
+from .outbox import Bounds
 from .runtime import resign, runtime, take_over
+from .station import Room, Station
 from .texts import Redactor, TextPolicy
-from .uplink import Target, Uplink
+from .uplink import Target
 
 log = logging.getLogger("ctxhealth.client")
 SDK = "ctxhealth-python/0.1.0"
 _MEMORY_REPLAY_BYTES = 8 * 1024 * 1024
+_FILE_REPLAY_BYTES = 50 * 1024 * 1024
 _EXIT_S = 1.5
 _MAX_CHATS = 20_000
+_MAX_TOLD = 100
 
 
 class Reporter:
@@ -80,27 +80,23 @@ class Reporter:
         self.texts = TextPolicy(text, redact)
         self._about = (runtime, runtime_version)
         self._capabilities = dict(capabilities or {})
-        self._path = None if outbox in (None, ":memory:") else os.path.abspath(os.fspath(outbox))
-        memory = _MEMORY_REPLAY_BYTES if self._path is None else 50 * 1024 * 1024
-        self._bounds = Bounds(max_events, max_bytes, replay_ms, replay_bytes or memory)
         self._chats: dict[str, Chat] = {}
         self._chats_lock = threading.Lock()
+        self._engine_chats: set[str | None] = set()
         self._heir: Reporter | None = None
-        self._closed = False
         self._pid = os.getpid()
         self._told: set[str] = set()
-        self._journal = Journal(
-            self._open_outbox, queue_events=queue_events, queue_bytes=queue_bytes
+        path = None if outbox in (None, ":memory:") else os.path.abspath(os.fspath(outbox))
+        kept = replay_bytes or (_MEMORY_REPLAY_BYTES if path is None else _FILE_REPLAY_BYTES)
+        room = Room(path, Bounds(max_events, max_bytes, replay_ms, kept), queue_events, queue_bytes)
+        self._station = Station(
+            room, self.texts, self._hello, Target.given(url, token), on_replaced
         )
-        self._desk = CommandDesk(self._journal, self.texts)
-        self._desk.after_success = self._complete
-        self._engine_chats: set[str | None] = set()
-        self._uplink = Uplink(
-            self._journal, self._desk, self._hello, self._target(url, token), on_replaced
-        )
-        self._pump = Pump(self._journal, self._uplink, self._opened)
-        self._threads: list[threading.Thread] = []
-        self.generation, self._before = take_over(self.agent, self)
+        self._station.desk.after_success = self._complete
+        self.generation, before = take_over(self.agent, self)
+        if before is not None:
+            before._heir = self
+            self._station.before = before._station
         if start:
             self.start()
 
@@ -113,6 +109,8 @@ class Reporter:
         {tokens or ratio, inclusive, scope}, history_limit, bytes_limit, tokenizer, system, tools,
         utility {model, provider, window}, labels. Sizes in tokens.
         """
+        if self._heir is not None:
+            return self._heir.chat(id, ts=ts, **facts)
         name = identifier(id)
         with self._chats_lock:
             chat = self._chats.get(name)
@@ -151,14 +149,14 @@ class Reporter:
     def _emit(self, kind: str, chat: str | None, ts: int | None, fields: dict[str, Any]) -> bool:
         if self._heir is not None:
             return self._heir.event(kind, chat=chat, ts=ts, **fields)
-        if self._closed or os.getpid() != self._pid:
+        if self._station.closed or os.getpid() != self._pid:
             self._tell_once("events after close, or in a forked process, are not reported")
             return False
         raw = body(kind, now_ms() if ts is None else ts, chat, fields, self.texts)
-        tracks = self._journal.tracks
+        tracks = self._station.journal.tracks
         if chat is not None:
             tracks.observe(kind, chat, fields)
-        taken = self._journal.put(kind, chat, raw)
+        taken = self._station.journal.put(kind, chat, raw)
         if not taken and chat is not None and kind == "compaction.finished":
             tracks.withdraw(chat)
         return taken
@@ -187,10 +185,12 @@ class Reporter:
             raise ValueError(f"kind: {kind!r} is not one of {', '.join(KINDS)}")
 
         def register(run: Handler) -> Handler:
-            known = self._desk.kinds()
-            self._desk.handlers[kind, chat] = Registered(run, safe_point, manual_start, loop)
-            if self._desk.kinds() != known:
-                self._uplink.introduce_again()
+            known = self._station.desk.kinds()
+            self._station.desk.handlers[kind, chat] = Registered(
+                run, safe_point, manual_start, loop
+            )
+            if self._station.desk.kinds() != known:
+                self._station.uplink.introduce_again()
             return run
 
         return register if handler is None else register(handler)
@@ -207,7 +207,7 @@ class Reporter:
 
     def set_fence(self, fence: Fence | None) -> None:
         """``fence(chat)`` -> any of epoch, compaction, latch, where the host knows better."""
-        self._desk.fence = fence
+        self._station.desk.fence = fence
 
     def _complete(self, context: Any, fields: dict[str, Any]) -> None:
         from .receipts import complete
@@ -218,34 +218,31 @@ class Reporter:
 
     def start(self) -> None:
         """Start the background threads; done by the constructor unless ``start=False``."""
-        if self._threads or self._closed:
-            return
-        for run in (self._pump.run, self._uplink.run):
-            name = f"ctxhealth-{run.__self__.__class__.__name__.lower()}"  # type: ignore[attr-defined]
-            self._threads.append(threading.Thread(target=run, name=name, daemon=True))
-        for thread in self._threads:
-            thread.start()
-        atexit.register(self._at_exit)
+        if not self._station.started and not self._station.closed:
+            self._station.start()
+            atexit.register(self._at_exit)
 
     def configure(self, url: str | None = None, token: str | None = None) -> None:
         """Another address or token, at once."""
-        self._uplink.nudge(self._target(url, token))
+        self._station.uplink.nudge(Target.given(url, token))
 
     def reconnect(self) -> None:
         """Try to connect now, also after another connection took this agent's place."""
-        self._uplink.nudge()
+        self._station.uplink.nudge()
 
     def wait_connected(self, timeout: float = 10.0) -> bool:
         """Block until the server said welcome."""
-        return self._uplink.wait(timeout)
+        return self._station.uplink.wait(timeout)
 
     def wait_below(self, events: int, timeout: float = 60.0) -> bool:
         """Block until fewer than ``events`` wait for an ack: for readers of files only."""
-        return self._journal.below(events, timeout)
+        return self._station.journal.below(events, timeout)
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Block until everything reported so far is durable on the server; False if not in time."""
-        return self._journal.settled(timeout)
+        if self._heir is not None:
+            return self._heir.flush(timeout)
+        return self._station.journal.settled(timeout)
 
     async def aflush(self, timeout: float = 5.0) -> bool:
         """``flush`` for a coroutine."""
@@ -253,14 +250,13 @@ class Reporter:
 
     def close(self, timeout: float = 2.0) -> None:
         """Flush for at most ``timeout`` seconds, say bye, stop. Unsent events stay in a file."""
-        if self._closed:
+        if self._heir is not None or self._station.closed or os.getpid() != self._pid:
             return
-        if self._uplink.link is not None:
+        if self._station.worth_waiting():
             self.flush(timeout)
-        self._stop("closed")
+        self._station.stop("closed")
         resign(self.agent, self)
-        with contextlib.suppress(Exception):
-            atexit.unregister(self._at_exit)
+        atexit.unregister(self._at_exit)
 
     def __enter__(self) -> Reporter:
         return self
@@ -270,38 +266,23 @@ class Reporter:
 
     @property
     def connected(self) -> bool:
-        return self._uplink.link is not None
+        return self._station.uplink.link is not None
 
     @property
     def epoch(self) -> str | None:
         """The stream's epoch; None until the outbox is open."""
-        return self._journal.outbox.epoch if self._journal.ready.is_set() else None
+        journal = self._station.journal
+        return journal.outbox.epoch if journal.ready.is_set() else None
 
     def status(self) -> dict[str, Any]:
         """For people and tests: state, last_error, epoch, seqs, and counts of events."""
-        ready = self._journal.ready.is_set()
-        outbox = self._journal.outbox
-        return {
-            "state": "closed" if self._closed else self._uplink.state,
-            "url": self._uplink.target.url,
-            "last_error": self._uplink.last_error,
-            "outbox_error": self._pump.trouble,
-            "epoch": outbox.epoch if ready else None,
-            "next_seq": outbox.next_seq if ready else None,
-            "acked": outbox.acked if ready else None,
-            "queued": self._journal.queued,
-            "unacked": outbox.unacked if ready else 0,
-            "lost": self._journal.lost,
-            "rejected": self._journal.rejected,
-            "connections": self._uplink.connections,
-            "generation": self.generation,
-        }
+        return {**self._station.status(), "generation": self.generation}
 
     # -- inside
 
     def _hello(self) -> Hello:
         caps: dict[str, Any] = {
-            "commands": self._desk.kinds(),
+            "commands": self._station.desk.kinds(),
             "fallback": self._fallback_kind(),
             "text": self.texts.mode,
             **self._capabilities,
@@ -309,72 +290,20 @@ class Reporter:
         return Hello(self.agent, *self._about, SDK, caps)
 
     def _fallback_kind(self) -> str:
-        chats = {chat for kind, chat in self._desk.handlers if kind == "compact_fallback"}
+        handlers = self._station.desk.handlers
+        chats = {chat for kind, chat in handlers if kind == "compact_fallback"}
         if not chats:
             return "none"
         return "engine" if chats <= self._engine_chats else "own"
 
-    def _target(self, url: str | None, token: str | None) -> Target:
-        url = url or os.environ.get("CTXHEALTH_URL") or None
-        token = token or os.environ.get("CTXHEALTH_TOKEN") or None
-        if url is None or token is None:
-            log.warning("no %s: events wait in the outbox", "url" if url is None else "token")
-            return Target(url, token)
-        try:
-            websocket_url(url)
-        except ValueError as error:
-            log.error("%s: events wait in the outbox", error)
-            return Target(None, token)
-        return Target(url, token)
-
-    def _opened(self) -> None:
-        before, self._before = self._before, None
-        if before is not None:
-            before._retire(self)
-        self._journal.open()
-        self._desk.recover()
-
-    def _open_outbox(self) -> Outbox:
-        try:
-            outbox = Outbox(self._path, self._bounds)
-        except InUse as error:
-            log.error("%s: this process keeps its events in memory", error)
-            return Outbox(None, self._bounds)
-        if outbox.db.set_aside:
-            log.error("an unreadable outbox was set aside as %s", outbox.db.set_aside)
-        return outbox
-
-    def _retire(self, heir: Reporter) -> None:
-        """Another Reporter for this agent lives now: it gets our events, handles and commands."""
-        self._heir = heir
-        self._journal.bequeath(heir._journal)
-        self._stop("replaced in this process")
-        with contextlib.suppress(Exception):
-            atexit.unregister(self._at_exit)
-
-    def _stop(self, why: str) -> None:
-        self._closed = True
-        self._pump.stop()
-        self._join(0, 3.0)
-        self._uplink.stop(why)
-        self._join(1, 3.0)
-        if self._journal.ready.is_set() and self._heir is None:
-            self._journal.outbox.close()
-
-    def _join(self, index: int, timeout: float) -> None:
-        if index < len(self._threads) and self._threads[index] is not threading.current_thread():
-            self._threads[index].join(timeout)
-
     def _at_exit(self) -> None:
-        started = time.monotonic()
         with contextlib.suppress(Exception):
             self.close(_EXIT_S)
-        log.debug("closed in %.3f s", time.monotonic() - started)
 
     def _tell_once(self, what: str) -> None:
-        if what not in self._told and len(self._told) < 100:
+        if what not in self._told and len(self._told) < _MAX_TOLD:
             self._told.add(what)
-            log.warning("%s", what, exc_info=True)
+            log.warning("%s", what, exc_info=sys.exc_info()[0] is not None)
 
 
 def live(agent: str) -> Reporter | None:

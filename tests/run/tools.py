@@ -91,8 +91,9 @@ def _apt_install(packages: list[str]) -> None:
     """Failures are told and not fatal: what stays missing is skipped and counted."""
     print(f"Installing {', '.join(packages)} with apt-get.", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
-    for command in (["apt-get", "update"], install):
+    install = ["apt-get", "install", "-y", "--no-install-recommends"]
+    # One by one: a name that this system does not know must not keep the others out.
+    for command in (["apt-get", "update"], *([*install, package] for package in packages)):
         if not _follow(command, environment):
             print(f"  {' '.join(command)} failed.", file=sys.stderr, flush=True)
 

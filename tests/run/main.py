@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ from tests.run.summary import Run, read_run, table
 
 def main(args: list[str]) -> int:
     """`args` go to pytest: paths, -k, -x; the exit code is 0 where both runs passed."""
+    # By an exception, so that the PostgreSQL it started is stopped too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tools.setup()
     with tempfile.TemporaryDirectory(prefix="ctxhealth-runs-") as folder:
         runs = [_pytest("SQLite", args, Path(folder), {})]

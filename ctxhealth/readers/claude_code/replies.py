@@ -1,0 +1,187 @@
+"""Replies: several rows with one message id are one reply, told once with its usage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxhealth.readers.base import Event
+from ctxhealth.readers.claude_code.context import Context
+from ctxhealth.readers.claude_code.items import items_of
+from ctxhealth.readers.claude_code.rows import Row, dict_at, load_of, short, text_at, wire_usage
+from ctxhealth.readers.claude_code.timeline import Part, Timeline
+from ctxhealth.readers.claude_code.turns import Turns
+
+_REMEMBERED = 1_024
+_MOST_ITEMS = 500
+
+
+class Replies(Part):
+    """``group`` is the reply whose rows are still coming; ``pending`` a request without reply."""
+
+    kept = ("group", "pending", "told", "count", "unanswered", "turn")
+
+    def __init__(self, line: Timeline, context: Context, turns: Turns) -> None:
+        self._line, self._context, self._turns = line, context, turns
+        self.group: dict[str, Any] | None = None
+        self.pending: list[Any] | None = None
+        self.told: dict[str, None] = {}
+        self.count = 0
+        self.unanswered = 0
+        self.turn: str | None = None
+
+    def request(self, id: str, ts: int) -> None:
+        """The transcript says that a request left (newer versions only)."""
+        self.close()
+        self.unresolved("other", "no reply to this request is in the transcript", ts)
+        self._line.extend(self._turns.ensure(id, ts))
+        self._line.add("request.sent", ts, request=id)
+        self.pending = [id, ts]
+
+    def row(self, row: Row, uuid: str, ts: int, sent: int) -> int | None:
+        """One row of a reply. ``sent``: when its request left, where no row says it."""
+        message = dict_at(row, "message")
+        id = text_at(message, "id") or uuid
+        if id in self.told:
+            self._late(row, uuid, ts)
+            return None
+        if self.group is None or self.group["id"] != id:
+            self.close()
+            self._open(row, id, uuid, ts, sent)
+        self._gather(row, message, uuid, ts)
+        return load_of(dict_at(message, "usage"))
+
+    def close(self) -> int | None:
+        """No more rows of this reply: tell it. Its load, where it reports one."""
+        group, self.group = self.group, None
+        if group is None:
+            return None
+        load = load_of(group["usage"])
+        self._line.measured(load)
+        events = self._turns.ensure(group["uuid"], group["sent"])
+        events += self._request(group)
+        events.append(self._reply(group))
+        self.turn = self._turns.id
+        for item in group["items"]:
+            item["turn"] = item["topic"] = self.turn
+        self._line.fill_slot(events + group["items"])
+        self._context.replied(load)
+        self._remember(group["id"])
+        self.count += 1
+        self._turns.replied(_held(group["content"]), group["finish"])
+        self._turns.over(group["ts"], bool(self._context.calls))
+        return load
+
+    def unresolved(self, error: str, detail: str, ts: int, **more: Any) -> bool:
+        """A request that left and got no reply ends here."""
+        if self.pending is None:
+            return False
+        id, self.pending = self.pending[0], None
+        self.unanswered += 1
+        self._line.add("model.failed", ts, request=id, error=error, detail=detail, **more)
+        return True
+
+    def empty(self, ts: int) -> None:
+        """The provider answered with nothing; Claude Code leaves no row of it and no usage."""
+        self.close()
+        if self.pending is not None:
+            id, self.pending = self.pending[0], None
+        else:
+            self.count += 1
+            id = f"empty-{self.count}"
+            self._line.extend(self._turns.ensure(id, ts))
+            self._line.add("request.sent", ts, request=id)
+        self.unanswered += 1
+        self._line.add("model.replied", ts, request=id, content={})
+        self._turns.empty()
+
+    def _open(self, row: Row, id: str, uuid: str, ts: int, sent: int) -> None:
+        reference = text_at(row, "requestRef")
+        known = self.pending is not None and reference in (None, self.pending[0])
+        if not known:
+            self.unresolved("other", "no reply to this request is in the transcript", ts)
+        request = self.pending[0] if self.pending is not None else (reference or id)
+        self.pending = None
+        self._line.open_slot()
+        self._context.since = 0
+        self.group = {
+            "id": id, "uuid": uuid, "request": request, "known": known, "sent": sent,
+            "ts": ts, "model": None, "usage": {}, "finish": None, "items": [],
+            "content": {"text_chars": 0, "tool_calls": 0, "thinking_chars": 0, "data": 0},
+        }  # fmt: skip
+
+    def _gather(self, row: Row, message: Row, uuid: str, ts: int) -> None:
+        group = self.group
+        assert group is not None
+        group["ts"] = max(group["ts"], ts)
+        group["model"] = text_at(message, "model") or group["model"]
+        group["finish"] = text_at(message, "stop_reason") or group["finish"]
+        usage = dict_at(message, "usage")
+        # The input is the same on every row; only the last row has the whole output.
+        if load_of(usage) is not None and not _smaller(usage, group["usage"]):
+            group["usage"] = {key: usage[key] for key in _USAGE if key in usage}
+        for item in items_of(row, uuid, "assistant"):
+            _count(group["content"], item)
+            self._context.added(item)
+            if len(group["items"]) < _MOST_ITEMS:
+                group["items"].append(self._line.make(item.pop("type"), ts, **item))
+
+    def _late(self, row: Row, uuid: str, ts: int) -> None:
+        """A further row of a reply already told: its items count, its usage does not again."""
+        for item in items_of(row, uuid, "assistant"):
+            self._context.added(item)
+            turn = self._turns.id
+            self._line.add(item.pop("type"), ts, **item, turn=turn, topic=turn)
+
+    def _request(self, group: dict[str, Any]) -> list[Event]:
+        if group["known"]:
+            return []
+        return [self._line.make("request.sent", group["sent"], request=group["request"])]
+
+    def _reply(self, group: dict[str, Any]) -> Event:
+        return self._line.make(
+            "model.replied", group["ts"], request=group["request"], model=group["model"],
+            usage=wire_usage(group["usage"]), finish=group["finish"],
+            content={key: value for key, value in group["content"].items() if value},
+            message=group["id"],
+        )  # fmt: skip
+
+    def _remember(self, id: str) -> None:
+        self.told[id] = None
+        if len(self.told) > _REMEMBERED:
+            del self.told[next(iter(self.told))]
+
+
+_USAGE = (
+    "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens",
+    "output_tokens_details", "iterations",
+)  # fmt: skip
+
+
+def request_name(uuid: str) -> str:
+    """The id of a request that only its failure tells of."""
+    return f"r-{short(uuid)}"
+
+
+def _smaller(usage: Row, than: Row) -> bool:
+    ours, theirs = usage.get("output_tokens"), than.get("output_tokens")
+    return isinstance(ours, int) and isinstance(theirs, int) and ours < theirs
+
+
+def _count(content: dict[str, int], item: Event) -> None:
+    if item["kind"] == "text":
+        # Only non-blank text is shown to anybody; the excerpt is enough to tell blank from not.
+        content["text_chars"] += item["chars"] if item.get("excerpt", "").strip() else 0
+    elif item["kind"] == "tool_call":
+        content["tool_calls"] += 1
+    elif item["kind"] == "reasoning":
+        content["thinking_chars"] += max(item["chars"], 1)
+    else:
+        content["data"] += 1
+
+
+def _held(content: dict[str, int]) -> str:
+    if content["tool_calls"]:
+        return "tools"
+    if content["text_chars"] or content["data"]:
+        return "text"
+    return "thinking" if content["thinking_chars"] else "nothing"

@@ -10,8 +10,8 @@ import os
 from typing import Any
 
 from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter
+from channels.sessions import CookieMiddleware
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ctxhealth.settings")
@@ -22,10 +22,16 @@ from ctxhealth import runtime  # noqa: E402
 from ctxhealth.ingest.consumer import AgentConsumer  # noqa: E402
 from ctxhealth.live.admission import ExactOrigin, deny  # noqa: E402
 from ctxhealth.live.consumer import UiConsumer  # noqa: E402
+from ctxhealth.live.service import Live  # noqa: E402
+
+
+def live() -> Live:
+    return runtime.get().live
+
 
 SOCKETS: dict[str, ASGI3Application] = {
     "/ws/agent/v1/": AgentConsumer.as_asgi(),
-    "/ws/ui/v1/": ExactOrigin(AuthMiddlewareStack(UiConsumer.as_asgi())),
+    "/ws/ui/v1/": ExactOrigin(CookieMiddleware(UiConsumer.as_asgi(live=live))),
 }
 
 

@@ -38,7 +38,7 @@ def _has_more(parts: SplitResult) -> bool:
 class ExactOrigin:
     """Refuses every handshake whose Origin is not that of the server's own pages (403).
 
-    Accepted are the origins in ``CSRF_TRUSTED_ORIGINS`` and the socket's own scheme, host and
+    Accepted are the origins in ``CTXHEALTH_ORIGINS`` and the socket's own scheme, host and
     port where the host is one of ``ALLOWED_HOSTS``. A missing Origin is refused: browsers always
     send one. Wildcards in the settings are not origins and match nothing.
     """
@@ -72,7 +72,7 @@ def refusal(scope: Any) -> str | None:
     origin = parse_origin(text)
     if origin is None:
         return f"malformed Origin {text[:200]!r}"
-    if origin in _trusted(settings.CSRF_TRUSTED_ORIGINS) or origin == _own_origin(scope):
+    if origin in _trusted(settings.CTXHEALTH_ORIGINS) or origin == _own_origin(scope):
         return None
     return f"foreign Origin {text[:200]!r}"
 

@@ -7,35 +7,34 @@ is the one of the first render, and every process can serve them. Everything has
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, NamedTuple
 
 from ctxhealth.core.model import ChatSummary
 from ctxhealth.live.caching import Recent
 from ctxhealth.live.reads import Reads
 from ctxhealth.store import queries
 from ctxhealth.store.queries import BoardFilters, BoardPage, BoardRow
+from ctxhealth.store.unit import ChatChange, CommandChange
 
 PAGE_ROWS = 100
 SUMMARIES = 5_000
 VERSIONS = 50_000
 PAGES = 200
+ORIGINS = 1_000
+OUTCOMES_SECONDS = 5.0
 MIN_AGE_SECONDS = 1.0
 MAX_AGE_SECONDS = 12.0
 # A page that takes long to query is queried less often: at most a tenth of one thread each.
 AGE_PER_COST = 10
 
 
-class Change(Protocol):
-    """What the writer says after a commit (``ChatChange``)."""
+class Heard(NamedTuple):
+    """The newest version heard of, and the board's generation when anything was heard."""
 
-    @property
-    def chat_pk(self) -> int: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def summary(self) -> ChatSummary: ...
+    version: int
+    generation: int
 
 
 @dataclass
@@ -53,7 +52,10 @@ class Loaded:
 
 @dataclass
 class Board:
-    """Lives on one event loop; only ``note`` and ``hear`` change it, and its own queries."""
+    """Lives on one event loop; changed by ``note``, ``hear`` and its own queries alone.
+
+    ``generation`` counts what was heard: a page queried at an older one may be out of date.
+    """
 
     reads: Reads
     generation: int = 0
@@ -61,29 +63,46 @@ class Board:
     _summaries: Recent[int, tuple[int, ChatSummary]] = field(
         default_factory=lambda: Recent(SUMMARIES)
     )
-    _versions: Recent[int, int] = field(default_factory=lambda: Recent(VERSIONS))
+    _versions: Recent[int, Heard] = field(default_factory=lambda: Recent(VERSIONS))
+    _foreign: Recent[str, int] = field(default_factory=lambda: Recent(ORIGINS))
     _pages: Recent[BoardFilters, Loaded] = field(default_factory=lambda: Recent(PAGES))
     _loading: dict[BoardFilters, asyncio.Task[Loaded]] = field(default_factory=dict)
+    _outcomes: tuple[float, dict[str, int]] | None = None
 
-    def note(self, changes: Iterable[Change]) -> None:
-        """Commits of this process, oldest first."""
+    def note(self, changes: Iterable[ChatChange | CommandChange]) -> dict[int, int]:
+        """Commits of this process, oldest first; returns the versions of the chats in them."""
+        versions: dict[int, int] = {}
         for change in changes:
-            self._summaries.put(change.chat_pk, (change.version, change.summary))
-            self._versions.put(change.chat_pk, change.version)
+            if isinstance(change, ChatChange):
+                self._summaries.put(change.chat, (change.version, change.summary))
+                versions[change.chat] = change.version
+            elif change.chat is not None:
+                versions.setdefault(change.chat, self.version(change.chat))
+        self._hear(versions)
+        return versions
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """A hint of another process; every consumer of this one passes it on, once counts."""
+        origin, serial = message["origin"], message["serial"]
+        if serial < (self._foreign.get(origin) or 0):
+            return
+        self._foreign.put(origin, serial + 1)
+        self._hear(dict(zip(message["ids"], message["versions"], strict=True)))
+
+    def version(self, chat: int) -> int:
+        """The newest version heard of; 0 where nothing was heard since the start."""
+        heard = self._versions.get(chat)
+        return heard.version if heard else 0
+
+    def heard(self, chat: int) -> int:
+        """The generation in which this chat was last heard of; 0 for never."""
+        heard = self._versions.get(chat)
+        return heard.generation if heard else 0
+
+    def _hear(self, versions: Mapping[int, int]) -> None:
         self.generation += 1
-
-    def hear(self, ids: Sequence[int], versions: Sequence[int]) -> None:
-        """A hint: it tells something new only where another process made the commit."""
-        newer = False
-        for chat, version in zip(ids, versions, strict=True):
-            if version > (self._versions.get(chat) or 0):
-                self._versions.put(chat, version)
-                newer = True
-        self.generation += newer
-
-    def version(self, chat: int) -> int | None:
-        """The newest version heard of; None where nothing was heard since the start."""
-        return self._versions.get(chat)
+        for chat, version in versions.items():
+            self._versions.put(chat, Heard(max(version, self.version(chat)), self.generation))
 
     def current(self, row: BoardRow) -> BoardRow:
         """The row with the newest summary this process has."""
@@ -101,8 +120,20 @@ class Board:
         if loading is None:
             loading = asyncio.create_task(self._load(filters))
             self._loading[filters] = loading
-            loading.add_done_callback(lambda _: self._loading.pop(filters, None))
+            loading.add_done_callback(lambda task: self._ended(filters, task))
         return await asyncio.shield(loading)
+
+    def _ended(self, filters: BoardFilters, task: asyncio.Task[Loaded]) -> None:
+        self._loading.pop(filters, None)
+        if not task.cancelled():
+            task.exception()  # Looked at, also where every browser has left meanwhile.
+
+    async def outcomes(self) -> dict[str, int]:
+        """Compaction outcomes of the fleet's last hour, at most some seconds old."""
+        now = asyncio.get_running_loop().time()
+        if self._outcomes is None or now > self._outcomes[0] + OUTCOMES_SECONDS:
+            self._outcomes = (now, await self.reads.query(queries.fleet_outcomes))
+        return self._outcomes[1]
 
     def due(self, loaded: Loaded) -> float | None:
         """When a page that is older than the newest commit may be queried again."""

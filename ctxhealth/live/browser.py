@@ -22,6 +22,7 @@ TICK_SECONDS = 15.0
 SEND_TIMEOUT_SECONDS = 10.0
 
 Send = Callable[[str], Awaitable[None]]
+Counts = dict[str, dict[str, int]]
 
 
 class LivePage(Protocol):
@@ -40,8 +41,8 @@ class LivePage(Protocol):
     async def frames(self) -> list[str]:
         """Frames that bring the browser from what it was sent to the present state."""
 
-    async def counts(self) -> dict[str, int]:
-        """Numbers for the tick: chats per severity as far as this page knows them."""
+    async def counts(self) -> Counts:
+        """Numbers that travel with the tick, by name."""
 
 
 class TooSlow(Exception):

@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from channels.auth import get_user
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
 from ctxhealth.live import hints
 from ctxhealth.live.browser import Browser, LivePage, TooSlow
+from ctxhealth.live.identity import STRANGER, Identity, identify
 from ctxhealth.live.pages import UnknownChat, open_page
+from ctxhealth.live.service import Live
 from ctxhealth.live.subscription import BadSubscription, parse_subscription
-from ctxhealth.store import people
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,6 @@ CLOSE_RESTART = 1012
 CLOSE_OVERLOAD = 1013
 CLOSE_BAD_REQUEST = 4400
 CLOSE_SIGN_IN = 4401
-CLOSE_NO_ROLE = 4403
 CLOSE_NO_CHAT = 4404
 CLOSE_TIMEOUT_SECONDS = 2
 MAX_FRAME = 16_384
@@ -44,68 +43,80 @@ SHOWN: msgspec.json.Decoder[Shown] = msgspec.json.Decoder(Shown)
 
 
 class UiConsumer(AsyncWebsocketConsumer):
-    """Accepts people with a role, joins the groups, and leaves the sending to a Browser."""
+    """Accepts people with a role, joins the groups, and leaves the sending to a Browser.
 
+    ``live`` gives what this process's pages share; it is asked once per socket.
+    """
+
+    identity: Identity = STRANGER
     browser: Browser | None = None
     sending: asyncio.Task[None] | None = None
-    user_id: int | None = None
+
+    def __init__(self, *, live: Callable[[], Live]) -> None:
+        super().__init__()
+        self.live = live()
 
     async def connect(self) -> None:
         await self.accept()
-        role = await self.present_role()
-        if role is None:
+        self.identity = await self.identify()
+        if self.identity.role is None:
             await self.close(CLOSE_SIGN_IN, "sign in")
             return
         try:
-            page = await open_page(parse_subscription(self.scope["query_string"]), role)
+            asked = parse_subscription(self.scope["query_string"])
+            page = await open_page(self.live, asked, operate=self.identity.may_operate)
         except BadSubscription as error:
             await self.close(CLOSE_BAD_REQUEST, str(error)[:120])
         except UnknownChat:
             await self.close(CLOSE_NO_CHAT, "no such chat")
         else:
-            await self.begin(page, role)
+            await self.begin(page)
 
-    async def begin(self, page: LivePage, role: str) -> None:
-        async def renew() -> bool:
-            await self.join()
-            return await self.present_role() == role
+    async def identify(self) -> Identity:
+        cookie = self.scope["cookies"].get(settings.SESSION_COOKIE_NAME)
+        return await self.live.reads.query(lambda: identify(cookie))
 
+    async def begin(self, page: LivePage) -> None:
         await self.join()
-        self.browser = Browser(page, self.send, renew)
+        self.browser = Browser(page, self.send, self.renew)
+        self.live.browsers += 1
         self.sending = asyncio.create_task(self.keep_sending(self.browser))
 
-    async def join(self) -> None:
-        """Also at every tick: a layer forgets members whose message expired, and says nothing."""
-        await self.channel_layer.group_add(hints.CHATS, self.channel_name)
-        await self.channel_layer.group_add(hints.user_group(self.user_id or 0), self.channel_name)
+    async def renew(self) -> bool:
+        """At every tick: the rights again, and the groups, which a layer forgets in silence."""
+        await self.join()
+        return await self.identify() == self.identity
 
-    async def present_role(self) -> str | None:
-        """The role by the database of now: disabled, signed out and expired people have none."""
-        engine = import_module(settings.SESSION_ENGINE)
-        session = engine.SessionStore(self.scope["session"].session_key)
-        user = await get_user({"session": session})
-        self.user_id = user.pk
-        return await people.arole_of(user) if user.is_authenticated else None
+    async def join(self) -> None:
+        for group in self.joined():
+            await self.channel_layer.group_add(group, self.channel_name)
+
+    def joined(self) -> tuple[str, ...]:
+        user_id = self.identity.user_id
+        return () if user_id is None else (hints.CHATS, hints.user_group(user_id))
 
     async def keep_sending(self, browser: Browser) -> None:
-        code = CLOSE_RESTART
+        code = CLOSE_OVERLOAD
         try:
             await browser.run()
-            # The role changed: a fresh handshake decides anew.
+            # The rights changed: a fresh handshake decides anew.
+            code = CLOSE_RESTART
         except TooSlow:
-            code = CLOSE_OVERLOAD
+            logger.info("A browser took no frame for too long; it is told to come back")
         except UnknownChat:
             code = CLOSE_NO_CHAT
         except Exception:
-            code = CLOSE_OVERLOAD
             logger.exception("A live page failed; its browser is told to come back")
         await self.channel_layer.send(self.channel_name, {"type": "browser.end", "code": code})
 
     # Handlers: each marks and returns, so that the layer's queue never fills.
 
     async def chats_changed(self, message: dict[str, Any]) -> None:
-        if self.browser is not None:
-            self.browser.mark(None if message["all"] else message["ids"])
+        if self.browser is None:
+            return
+        if message["origin"] != self.live.hints.origin:
+            self.live.board.hear(message)
+        self.browser.mark(None if message["all"] else message["ids"])
 
     async def user_changed(self, message: dict[str, Any]) -> None:
         await self.end(CLOSE_RESTART)
@@ -120,8 +131,8 @@ class UiConsumer(AsyncWebsocketConsumer):
             shown = SHOWN.decode((text_data or "")[: MAX_FRAME + 1]).show
         except msgspec.DecodeError:
             await self.end(CLOSE_BAD_REQUEST)
-            return
-        self.browser.show(shown[:MAX_SHOWN])
+        else:
+            self.browser.show(shown[:MAX_SHOWN])
 
     async def end(self, code: int) -> None:
         """Close, also where the browser takes nothing any more."""
@@ -133,7 +144,9 @@ class UiConsumer(AsyncWebsocketConsumer):
 
     async def disconnect(self, code: int) -> None:
         if self.sending is not None:
+            self.live.browsers -= 1
             self.sending.cancel()
             await asyncio.gather(self.sending, return_exceptions=True)
-        for group in (hints.CHATS, hints.user_group(self.user_id or 0)):
+            self.sending = None
+        for group in self.joined():
             await self.channel_layer.group_discard(group, self.channel_name)

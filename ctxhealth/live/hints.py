@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 
 logger = logging.getLogger(__name__)
@@ -36,13 +38,23 @@ async def user_changed(user_id: int) -> None:
         await layer.group_send(user_group(user_id), {"type": "user.changed"})
 
 
+def cut(user_id: int) -> None:
+    """``user_changed`` for synchronous callers. A layer that is down leaves it to the tick."""
+    try:
+        async_to_sync(user_changed)(user_id)
+    except Exception:
+        logger.warning("Sockets of a changed account end at their next tick", exc_info=True)
+
+
 class Hints:
     """Collects changed chats and sends at most one hint per interval, the first one at once.
 
-    Lives on one event loop; ``mark`` must be called there.
+    Lives on one event loop; ``mark`` must be called there. ``origin`` names this process, whose
+    board knows already what its own hints say.
     """
 
     def __init__(self, interval: float = INTERVAL_SECONDS) -> None:
+        self.origin = secrets.token_hex(8)
         self.interval = interval
         self.sent = 0
         self.failed = 0
@@ -69,10 +81,10 @@ class Hints:
         layer = get_channel_layer()
         if layer is None:
             return
+        message = chats_message(versions, self.origin, self.sent)
         try:
-            await asyncio.wait_for(
-                layer.group_send(CHATS, chats_message(versions)), SEND_TIMEOUT_SECONDS
-            )
+            async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
+                await layer.group_send(CHATS, message)
             self.sent += 1
         except Exception:
             # A layer that is down costs seconds of freshness, never the writer or the pages.
@@ -80,16 +92,17 @@ class Hints:
             logger.warning("A hint was not sent; pages follow at their next tick", exc_info=True)
 
 
-def chats_message(versions: Mapping[int, int]) -> dict[str, Any]:
+def chats_message(versions: Mapping[int, int], origin: str, serial: int) -> dict[str, Any]:
     """Two flat lists: cheap to copy per member, and free of integer keys, which msgpack refuses.
 
     More chats than ``MAX_IDS`` are said as "all": every page then looks for itself.
     """
-    if len(versions) > MAX_IDS:
-        return {"type": "chats.changed", "all": True, "ids": [], "versions": []}
+    every = len(versions) > MAX_IDS
     return {
         "type": "chats.changed",
-        "all": False,
-        "ids": list(versions),
-        "versions": list(versions.values()),
+        "origin": origin,
+        "serial": serial,
+        "all": every,
+        "ids": [] if every else list(versions),
+        "versions": [] if every else list(versions.values()),
     }

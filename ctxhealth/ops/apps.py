@@ -10,4 +10,4 @@ class OpsConfig(AppConfig):
     label = "ops"
 
     def ready(self) -> None:
-        from ctxhealth.ops import checks  # noqa: F401  registers them
+        from ctxhealth.ops import checks, departures  # noqa: F401  registers them

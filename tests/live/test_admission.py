@@ -21,7 +21,7 @@ HOST = (b"host", b"127.0.0.1:8000")
 @pytest.fixture(autouse=True)
 def _hosts(settings: Settings) -> None:
     settings.ALLOWED_HOSTS = ["127.0.0.1", "ctx.example"]
-    settings.CSRF_TRUSTED_ORIGINS = ["https://ops.example:8443"]
+    settings.CTXHEALTH_ORIGINS = ["https://ops.example:8443"]
 
 
 def test_a_page_of_the_same_host_and_port_is_let_in() -> None:
@@ -73,7 +73,7 @@ def test_a_host_that_is_not_allowed_makes_no_origin_its_own() -> None:
 
 def test_a_wildcard_in_the_settings_opens_nothing(settings: Settings) -> None:
     settings.ALLOWED_HOSTS = ["*"]
-    settings.CSRF_TRUSTED_ORIGINS = ["https://*.example", "*"]
+    settings.CTXHEALTH_ORIGINS = ["https://*.example", "*"]
     assert refusal(scope((b"host", b"a.example"), (b"origin", b"https://a.example"), scheme="wss"))
     assert refusal(scope((b"host", b"a.example"), (b"origin", b"https://*.example"), scheme="wss"))
 

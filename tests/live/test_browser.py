@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from ctxhealth.live import browser as module
-from ctxhealth.live.browser import Browser, TooSlow, json_frame, pause_after
+from ctxhealth.live.browser import Browser, Counts, TooSlow, json_frame, pause_after
 
 
 class Counter:
@@ -30,8 +30,8 @@ class Counter:
         self.looks += 1
         return [f"<i>{self.looks}</i>"]
 
-    async def counts(self) -> dict[str, int]:
-        return {"critical": 1}
+    async def counts(self) -> Counts:
+        return {"states": {"over": 1}}
 
 
 async def yes() -> bool:
@@ -59,7 +59,7 @@ def test_a_page_gets_a_tick_and_its_whole_state_on_connect() -> None:
         await until(lambda: len(sent) == 2)
         task.cancel()
         assert sent[0].startswith('{"type":"tick","now":')
-        assert '"critical":1' in sent[0]
+        assert '"states":{"over":1}' in sent[0]
         assert sent[1] == "<i>1</i>"
 
     run(scenario())

@@ -84,14 +84,16 @@ def test_a_layer_that_fails_costs_the_hint_and_nothing_else(
 
 
 def test_more_chats_than_a_hint_carries_are_said_as_all() -> None:
-    message = chats_message(dict.fromkeys(range(hints.MAX_IDS + 1), 1))
+    message = chats_message(dict.fromkeys(range(hints.MAX_IDS + 1), 1), "me", 0)
     assert message["all"] is True
     assert message["ids"] == []
 
 
 def test_a_hint_has_no_integer_keys_and_no_data() -> None:
-    assert chats_message({7: 3}) == {
+    assert chats_message({7: 3}, "me", 4) == {
         "type": "chats.changed",
+        "origin": "me",
+        "serial": 4,
         "all": False,
         "ids": [7],
         "versions": [3],

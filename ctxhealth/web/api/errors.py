@@ -12,6 +12,8 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from ninja.errors import HttpError, ValidationError
 
+from ctxhealth.store.writer import StoreBusy
+
 logger = logging.getLogger(__name__)
 
 CODE_OF_STATUS = {
@@ -87,8 +89,6 @@ def on_invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     """The first fault alone: its path without the source it was read from, and the reason."""
     first = error.errors[0]
     where, *path = [str(part) for part in first["loc"]]
-    if where == "body" and len(path) > 1:
-        path = path[1:]  # The name of the view's own parameter, which no caller knows.
     return error_response(422, first["msg"], field=".".join(path) or where)
 
 
@@ -103,6 +103,12 @@ def on_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
 
 def on_missing(request: HttpRequest, error: Http404) -> HttpResponse:
     return error_response(404, str(error) or "There is nothing at this address.")
+
+
+def on_busy(request: HttpRequest, error: StoreBusy) -> HttpResponse:
+    response = error_response(503, "The database does not answer; nothing was written.")
+    response["Retry-After"] = "2"
+    return response
 
 
 def on_anything(request: HttpRequest, error: Exception) -> HttpResponse:

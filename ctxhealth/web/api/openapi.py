@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from django.http import HttpRequest
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
@@ -33,7 +32,12 @@ ERRORS = {
 
 def answers(shape: type, *more: int, status: int = 200, said: str = "") -> dict[str, Any]:
     """What an operation answers, for ``openapi_extra``; ``more`` are further error statuses."""
-    texts = {**ERRORS, 400: "The body is not JSON.", 409: "One is open already.", 503: "Busy."}
+    texts = {
+        **ERRORS,
+        400: "The body is not JSON.",
+        409: "The state of things is against it.",
+        413: "Too big.",
+    }
     responses: dict[int, Any] = {
         code: _content(ErrorDocument, texts[code]) for code in (401, 403, 404, 422, *more)
     }
@@ -61,8 +65,3 @@ class StructAPI(NinjaAPI):
         _, components = msgspec.json.schema_components(SHAPES, ref_template=REF)
         document["components"]["schemas"].update(components)
         return document
-
-
-def caller_of(request: HttpRequest) -> Any:
-    """What the authentication left on the request."""
-    return request.auth  # type: ignore[attr-defined]

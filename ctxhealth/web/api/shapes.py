@@ -5,10 +5,10 @@ The Structs are both the encoder's input and the schemas in the OpenAPI document
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import Meta
 from msgspec.structs import fields as struct_fields
 
 from ctxhealth.core.model import (
@@ -21,6 +21,11 @@ from ctxhealth.core.model import (
     ReadingPoint,
     Structure,
 )
+from ctxhealth.wire.types import CommandKind
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of answers. Times are ms since the epoch, counts are tokens, None is unknown."""
 
 
 class ChatRow(ChatSummary, frozen=True, kw_only=True):
@@ -32,8 +37,11 @@ class ChatRow(ChatSummary, frozen=True, kw_only=True):
     version: int
 
 
-class ChatPage(msgspec.Struct, frozen=True, kw_only=True):
-    """``next`` is the cursor of the next page, None on the last."""
+class ChatPage(Shape, frozen=True, kw_only=True):
+    """``next`` is the cursor of the next page, None on the last.
+
+    ``total`` and ``counts_by_state`` obey every filter but ``state``.
+    """
 
     chats: list[ChatRow]
     next: str | None
@@ -41,8 +49,8 @@ class ChatPage(msgspec.Struct, frozen=True, kw_only=True):
     counts_by_state: dict[str, int]
 
 
-class CommandShape(msgspec.Struct, frozen=True, kw_only=True):
-    """A command and how far it came. Times in ms since the epoch, counts in tokens."""
+class CommandShape(Shape, frozen=True, kw_only=True):
+    """A command and how far it came; ``detail`` is what the agent reported."""
 
     id: str
     chat: int | None
@@ -61,88 +69,98 @@ class CommandShape(msgspec.Struct, frozen=True, kw_only=True):
     received_at: int | None
     started_at: int | None
     ended_at: int | None
+    cancel_asked_at: int | None
     before: int | None
     after: int | None
-    backup: str | None
-    detail: str
+    backup: str
+    detail: Any
 
 
-class EventShape(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the log. ``body`` is the event as stored; ``rejected`` says why it is none."""
+class RejectShape(Shape, frozen=True, kw_only=True):
+    """Why an event was refused for good: ``path`` names the value at fault."""
+
+    code: str | None
+    path: str | None
+    detail: str | None
+
+
+class EventShape(Shape, frozen=True, kw_only=True):
+    """One line of the log. ``body`` is the event as stored; ``rejected`` is set on tombstones.
+
+    ``seq`` is the agent's own number, None for the server's events.
+    """
 
     chat_seq: int
     type: str
     ts: int
     received: int
+    at: int
     seq: int | None
-    rejected: bool
-    body: dict[str, Any] | msgspec.Raw
+    by_server: bool
+    rejected: RejectShape | None
+    body: msgspec.Raw
 
 
-class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """``next`` is the ``after`` of the next page, None where the log ends."""
+class EventPage(Shape, frozen=True, kw_only=True):
+    """``next`` is the ``after`` of the next page, None where the log ends for now."""
 
     events: list[EventShape]
     next: int | None
 
 
-class ReadingList(msgspec.Struct, frozen=True, kw_only=True):
+class ReadingList(Shape, frozen=True, kw_only=True):
+    """The load over time, thinned so that no peak and no fall is lost."""
+
     readings: list[ReadingPoint]
 
 
-class StateAt(msgspec.Struct, frozen=True, kw_only=True):
+class StateAt(Shape, frozen=True, kw_only=True):
     """The chat as of one event of its log, as the core of today judges it."""
 
+    id: int
     chat_seq: int
     detail: ChatDetail
 
 
-class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
+class CommandRequest(Shape, frozen=True, kw_only=True):
     """``idempotency_key``: the same key gives the same command, however often it is sent."""
 
-    kind: str
-    reason: str
-    idempotency_key: str
-    args: dict[str, Any] | UnsetType = UNSET
+    kind: CommandKind
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+    idempotency_key: Annotated[str, Meta(min_length=1, max_length=200)]
+    args: dict[str, Any] = {}
 
 
-class CommandDocument(msgspec.Struct, frozen=True, kw_only=True):
+class CommandDocument(Shape, frozen=True, kw_only=True):
     command: CommandShape
 
 
-_OWN_IN_FULL = ("latches", "findings")
-_ROW_FIELDS = [
-    (f.name, f.type, msgspec.field(default=f.default))
-    if f.default is not msgspec.NODEFAULT
-    else (f.name, f.type)
-    for f in struct_fields(ChatRow)
-    if f.name not in _OWN_IN_FULL
-]
+def _row_fields() -> list[Any]:
+    own = ("latches", "findings")
+    return [
+        (f.name, f.type)
+        if f.default is msgspec.NODEFAULT
+        else (f.name, f.type, msgspec.field(default=f.default))
+        for f in struct_fields(ChatRow)
+        if f.name not in own
+    ]
 
-# The row with its latches and findings in full, and what only one chat's page needs.
+
+# A row whose latches and findings are in full, so that no field has two shapes in one class.
 ChatInFull = msgspec.defstruct(
     "ChatInFull",
     [
-        *_ROW_FIELDS,
+        *_row_fields(),
         ("chat_seq", int),
-        ("latches", tuple[LatchView, ...]),
-        ("findings", tuple[FindingView, ...]),
-        ("attempts", tuple[AttemptView, ...]),
+        ("latches", list[LatchView]),
+        ("findings", list[FindingView]),
+        ("attempts", list[AttemptView]),
         ("structure", Structure),
-        ("heavy", tuple[HeavyItem, ...]),
+        ("heavy", list[HeavyItem]),
         ("commands", list[CommandShape]),
         ("children", list[ChatRow]),
     ],
+    namespace={"__doc__": "A chat in full: its row, with all that its page shows."},
     frozen=True,
     kw_only=True,
-    namespace={"__doc__": "A chat in full: the row, and all that its page shows."},
 )
-
-
-def row_shape(summary: ChatSummary, *, pk: int, chat: str, agent: str, version: int) -> ChatRow:
-    return ChatRow(id=pk, chat=chat, agent=agent, version=version, **shallow(summary))
-
-
-def shallow(struct: msgspec.Struct) -> dict[str, Any]:
-    """Field values as they are, one level deep."""
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}

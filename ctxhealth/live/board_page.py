@@ -1,0 +1,105 @@
+"""The board in one browser: rows, their order, and the numbers above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ctxhealth.live.board import Loaded
+from ctxhealth.live.browser import Counts, json_frame
+from ctxhealth.live.service import Live
+from ctxhealth.live.shown import Shown
+from ctxhealth.store import queries
+from ctxhealth.store.queries import BoardRow
+from ctxhealth.web.filters import filters_of, query_of
+
+MAX_EXTRA = 1_000
+
+
+class BoardPage:
+    """The first page under the filters, and further rows that the browser says it shows.
+
+    Frames: the header's regions; the rows that changed; ``order`` with the ids of the first page
+    whenever they changed. A row that is in ``order`` has been sent before or with it.
+    """
+
+    def __init__(self, live: Live, query: Mapping[str, str], *, operate: bool) -> None:
+        self._live = live
+        self._query = query_of(query)
+        self._filters = filters_of(self._query)
+        self._operate = operate
+        self._loaded: Loaded | None = None
+        self._header_of: Loaded | None = None
+        self._extra: dict[int, BoardRow | None] = {}
+        self._versions: dict[int, int] = {}
+        self._order: list[int] = []
+        self._header = Shown()
+
+    @property
+    def due(self) -> float | None:
+        return self._live.board.due(self._loaded) if self._loaded else None
+
+    def concerns(self, chats: Iterable[int]) -> bool:
+        """Any change may move a row into this page, or a number above it."""
+        return True
+
+    def show(self, chats: list[int]) -> None:
+        first = set(self._order)
+        known = self._extra
+        self._extra = {chat: known.get(chat) for chat in chats[:MAX_EXTRA] if chat not in first}
+
+    async def counts(self) -> Counts:
+        loaded = await self._live.board.page(self._filters)
+        return {"states": loaded.page.counts_by_state}
+
+    async def frames(self) -> list[str]:
+        board = self._live.board
+        self._loaded = await board.page(self._filters)
+        rows = [board.current(row) for row in self._loaded.page.rows]
+        order = [row.id for row in rows]
+        await self._load_extra(set(order))
+        shown = [*rows, *(board.current(row) for row in self._extra.values() if row)]
+        frames = [*await self._header_frames(), *await self._row_frames(shown)]
+        if order != self._order:
+            self._order = order
+            frames.append(json_frame("order", ids=order))
+        return frames
+
+    async def _row_frames(self, shown: list[BoardRow]) -> list[str]:
+        sent = self._versions
+        changed = [row for row in shown if row.version > sent.get(row.id, -1)]
+        self._versions = {row.id: max(row.version, sent.get(row.id, -1)) for row in shown}
+        if not changed:
+            return []
+        regions = await self._live.renderer.rows(changed, operate=self._operate)
+        return ["\n".join(regions.values())]
+
+    async def _header_frames(self) -> list[str]:
+        """Once per query of the page, whose counts it shows."""
+        if self._loaded is None or self._loaded is self._header_of:
+            return []
+        self._header_of = self._loaded
+        outcomes = await self._live.board.outcomes()
+        regions = await self._live.renderer.header(
+            self._loaded.page.counts_by_state, outcomes, self._query
+        )
+        differing = self._header.differing(regions)
+        return ["\n".join(differing)] if differing else []
+
+    async def _load_extra(self, first: set[int]) -> None:
+        """Rows that the browser shows beyond the first page; chats that are gone are dropped."""
+        self._extra = {chat: row for chat, row in self._extra.items() if chat not in first}
+        missing = [chat for chat, row in self._extra.items() if row is None or self._behind(row)]
+        if not missing:
+            return
+        found = await self._live.reads.query(lambda: queries.board_rows(missing))
+        by_id = {row.id: row for row in found}
+        for chat in missing:
+            if chat in by_id:
+                self._extra[chat] = by_id[chat]
+            else:
+                del self._extra[chat]
+
+    def _behind(self, row: BoardRow) -> bool:
+        """A newer version was heard of than this process has the summary of."""
+        board = self._live.board
+        return board.current(row).version < (board.version(row.id) or 0)

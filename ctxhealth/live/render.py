@@ -1,0 +1,72 @@
+"""Fragments, rendered once per (region, chat, version) however many browsers show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ctxhealth.live.caching import Recent
+from ctxhealth.live.chats import ChatView
+from ctxhealth.live.reads import Reads
+from ctxhealth.store.clock import now_ms
+from ctxhealth.store.queries import BoardRow
+from ctxhealth.web import fragments
+
+ROWS = 10_000
+CHATS = 100
+
+
+class Renderer:
+    """Renders on its own thread. Viewers and operators see different fragments."""
+
+    def __init__(self, reads: Reads) -> None:
+        self.reads = reads
+        self.rendered = 0
+        self._rows: Recent[tuple[int, int, bool], str] = Recent(ROWS)
+        self._chats: Recent[tuple[ChatView, bool], dict[str, str]] = Recent(CHATS)
+
+    async def rows(self, rows: Iterable[BoardRow], *, operate: bool) -> dict[str, str]:
+        """``row-<id>`` -> its fragment, in the order given."""
+        wanted = list(rows)
+        found = [self._rows.get((row.id, row.version, operate)) for row in wanted]
+        if any(html is None for html in found):
+            return await self.reads.render(lambda: self._render(wanted, operate))
+        return {f"row-{row.id}": html or "" for row, html in zip(wanted, found, strict=True)}
+
+    def _render(self, rows: list[BoardRow], operate: bool) -> dict[str, str]:
+        """On the rendering thread, where a browser that came later finds the cache filled."""
+        regions: dict[str, str] = {}
+        now = now_ms()
+        for row in rows:
+            key = (row.id, row.version, operate)
+            html = self._rows.get(key)
+            if html is None:
+                html = fragments.board_rows([row], now, operate=operate)[f"row-{row.id}"]
+                self._rows.put(key, html)
+                self.rendered += 1
+            regions[f"row-{row.id}"] = html
+        return regions
+
+    async def chat(self, view: ChatView, *, operate: bool) -> dict[str, str]:
+        """``chat-<id>-<region>`` -> its fragment, rendered once per loaded view."""
+        return self._chats.get((view, operate)) or await self.reads.render(
+            lambda: self._render_chat(view, operate)
+        )
+
+    def _render_chat(self, view: ChatView, operate: bool) -> dict[str, str]:
+        regions = self._chats.get((view, operate))
+        if regions is None:
+            regions = fragments.chat_regions(view.detail, view.extras, now_ms(), operate=operate)
+            self._chats.put((view, operate), regions)
+            self.rendered += 1
+        return regions
+
+    async def header(
+        self,
+        counts: Mapping[str, int],
+        outcomes: Mapping[str, int],
+        query: Mapping[str, str],
+    ) -> dict[str, str]:
+        now = now_ms()
+        return await self.reads.render(
+            lambda: fragments.board_header(counts, outcomes, now, query=query)
+        )

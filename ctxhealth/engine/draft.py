@@ -12,7 +12,7 @@ from .plan import Cut, Step, StepName
 from .shorten import Sizer
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Cell:
     """One item in its place, and what may be done to it.
 
@@ -30,7 +30,7 @@ class Cell:
     shortened: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Unit:
     """A topic, the current topic, or a bulk whose summary is blank so that its items are sent."""
 
@@ -146,7 +146,6 @@ class Draft:
             topics=tuple(topics),
             current=now[0] if now else Topic(history.current.id, (), history.current.title),
         )
-
 
     def _open_blanks(self) -> None:
         """A blank bulk that keeps some of its items becomes a topic, and so do those behind it.

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from .reading import Reader
@@ -19,9 +20,10 @@ Scope = Literal["prompt", "history"]
 #: Items that carry what a person wrote. Notices of the framework (continuation stubs, tracebacks,
 #: reminders) must not use the role ``user``, or they would be taken for the unanswered message.
 _USER_KINDS = frozenset({"text", "image", "data"})
+_AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """One message, or one part of a message, that the model is sent.
 
@@ -216,17 +218,17 @@ class History:
             last = item if item.is_user_message else last
         return last
 
-    @property
+    @cached_property
     def revision(self) -> str:
         """Return the input hash: sha256 (hex) over bulks, topics and current topic.
 
         What is beside the history is left out: extras change with every step (a clock, a memory
         recall) and would make an unchanged history look new.
         """
-        parts = self.to_dict()
-        body = [parts["bulks"], parts["topics"], parts["current"]]
-        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("ascii")).hexdigest()
+        digest = hashlib.sha256()
+        for row in _rows(self):
+            digest.update(_AS_JSON(row).encode("ascii"))
+        return digest.hexdigest()
 
     def to_dict(self) -> dict[str, object]:
         """Return the history as JSON values; ``from_dict`` gives an equal history back."""
@@ -251,6 +253,29 @@ class History:
             topics=tuple(_topic(part) for part in read.many("topics")),
             current=_topic(read.one("current")) if read.has("current") else Topic("current"),
         )
+
+
+def _rows(history: History) -> Iterator[tuple[object, ...]]:
+    """Yield all that the input hash depends on, one small tuple at a time."""
+    for bulk in history.bulks:
+        yield from _bulk_rows(bulk)
+    for topic in (*history.topics, history.current):
+        yield "topic", topic.id, topic.title
+        yield from map(_item_row, topic.items)
+
+
+def _bulk_rows(bulk: Bulk) -> Iterator[tuple[object, ...]]:
+    yield "bulk", bulk.id, bulk.tokens, bulk.text, bulk.records, len(bulk.items)
+    for part in bulk.items:
+        if isinstance(part, Bulk):
+            yield from _bulk_rows(part)
+        else:
+            yield _item_row(part)
+
+
+def _item_row(item: Item) -> tuple[object, ...]:
+    text = (item.id, item.role, item.kind, item.tokens, item.text, item.name)
+    return (*text, item.calls, item.answers, item.read, item.chars)
 
 
 def _topic(read: Reader) -> Topic:

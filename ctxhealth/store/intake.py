@@ -30,6 +30,7 @@ class StreamHandle(NamedTuple):
     read_only: bool = False
     commands: tuple[str, ...] = ()
     skew_ms: int | None = None
+    epoch: str = ""
 
 
 class Intake(NamedTuple):
@@ -46,22 +47,32 @@ class Receipt(NamedTuple):
     """What became of one submission, after its commit.
 
     ``upto``: the stream's head; ``resend``: go back to this seq; ``replaced``: a newer
-    connection owns the agent. ``before`` is the head that was found.
+    connection owns the agent. ``before`` is the head that was found,
+    ``conflicting`` are duplicates with other content than what is stored.
     """
 
     upto: int
     before: int = 0
     stored: int = 0
     duplicates: int = 0
-    conflicts: int = 0
+    conflicting: tuple[int, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     resend: int | None = None
     replaced: bool = False
 
+    @property
+    def conflicts(self) -> int:
+        return len(self.conflicting)
 
-def intake_of(decoded: Decoded) -> Intake:
-    """A decoded event, with secrets taken out before anything is stored."""
-    event, body = redacted(decoded.event, decoded.body)
+
+def intake_of(decoded: Decoded, clean: bool = False) -> Intake:
+    """A decoded event, with secrets taken out before anything is stored.
+
+    ``clean``: the caller has looked at the whole frame and found nothing that looks like one.
+    """
+    event, body = decoded.event, decoded.body
+    if not clean:
+        event, body = redacted(event, body)
     return Intake(event.seq, event, kind_of(event), body.decode())
 
 

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from ctxhealth.store import unit
 from ctxhealth.store.clock import now_ms
+from ctxhealth.store.intake import Intake, Receipt, StreamHandle
 from ctxhealth.store.states import StateCache
 
 if TYPE_CHECKING:
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class StoreBusy(Exception):
+    """The database did not take it in time; nothing was written, try again later."""
+
 
 _writer: Writer | None = None
 
@@ -50,6 +56,17 @@ async def acall(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if _writer is not None and _writer.running:
         return await asyncio.wrap_future(_writer.enqueue(fn, *args, **kwargs))
     return await asyncio.to_thread(_inline_closing, fn, *args, **kwargs)
+
+
+def submit_inline(stream: StreamHandle, intakes: list[Intake]) -> Receipt:
+    """Store events of one stream at once, where no writer's thread runs."""
+    return _inline(_submit, stream, intakes)
+
+
+def _submit(stream: StreamHandle, intakes: list[Intake]) -> Receipt:
+    work = unit.current()
+    assert work is not None
+    return work.submit(stream, None, intakes)
 
 
 def _inline(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -70,6 +70,7 @@ class Unit:
         self.command_changes: list[CommandChange] = []
         self.progress: list[Progress] = []
         self.stored = 0
+        self.appended = 0
         self.revoked: list[int] = []
         self.heads = event_rows.Heads()
         self._heads: dict[tuple[int, str], chat_rows.Head] = {}
@@ -118,18 +119,18 @@ class Unit:
         if fresh:
             self._store(stream, conn_no, fresh)
             self.heads.advance(stream.stream, head)
-        conflicts = self._conflicts(stream, seen) if seen else 0
+        conflicting = self._conflicts(stream, seen) if seen else ()
         rejected = tuple(intake.rejected for intake in fresh if intake.rejected)
         gaps = sum(i.event.count for i in fresh if isinstance(i.event, Gap))
         if seen or rejected or gaps:
             event_rows.agent_counters(
                 stream.agent,
                 duplicates=len(seen),
-                conflicts=conflicts,
+                conflicts=len(conflicting),
                 rejects=len(rejected),
                 gaps=gaps,
             )
-        return Receipt(head, before, len(fresh), len(seen), conflicts, rejected, resend)
+        return Receipt(head, before, len(fresh), len(seen), conflicting, rejected, resend)
 
     def _store(self, stream: StreamHandle, conn_no: int | None, fresh: list[Intake]) -> None:
         held: Held | None = None
@@ -162,24 +163,25 @@ class Unit:
                 read_only=stream.read_only,
                 commands=list(stream.commands),
                 skew_ms=stream.skew_ms,
+                epoch=stream.epoch or None,
             ),
             at,
         )
 
-    def _conflicts(self, stream: StreamHandle, seen: list[Intake]) -> int:
+    def _conflicts(self, stream: StreamHandle, seen: list[Intake]) -> tuple[int, ...]:
         """Duplicates are success; one with other content is told in its chat, the first stays."""
         self.flush_events()
         stored = event_rows.stored_bodies(stream.stream, [intake.seq for intake in seen])
-        count = 0
+        conflicting = []
         for intake in seen:
             body = stored.get(intake.seq)
             if body is None or body == intake.body:
                 continue
-            count += 1
+            conflicting.append(intake.seq)
             chat = intake.event.chat
             if chat is not None:
                 self._note_conflict(self._held_of(stream, chat, self.now), intake)
-        return count
+        return tuple(conflicting)
 
     def _note_conflict(self, held: Held, intake: Intake) -> None:
         text = f"event {intake.seq} ({intake.kind}) came again with other content; the first stays"
@@ -204,6 +206,7 @@ class Unit:
         return held.chat_seq
 
     def _append(self, held: Held, event: Event, at: int) -> None:
+        self.appended += 1
         self._fold(held, event, at)
         intake = Intake(held.chat_seq, event, kind_of(event), server_body(event))
         self._rows.add(held.pk, held.chat_seq, None, intake, self.now, at)

@@ -6,7 +6,7 @@ A missing chat, command or agent is ``None``.
 
 from __future__ import annotations
 
-from ctxhealth.store.queries.agents import AgentRow, agents_list, fleet_outcomes
+from ctxhealth.store.queries.agents import AgentRow, agents_list, fleet_outcomes, stream_find
 from ctxhealth.store.queries.audit import AuditPage, AuditRow, audit_page
 from ctxhealth.store.queries.board import (
     BoardFilters,
@@ -15,6 +15,7 @@ from ctxhealth.store.queries.board import (
     board_page,
     board_rows,
     board_versions,
+    counts_by_severity,
     filter_choices,
 )
 from ctxhealth.store.queries.chats import (
@@ -28,16 +29,20 @@ from ctxhealth.store.queries.chats import (
     chat_latches,
     chat_readings,
     chat_state,
+    chats_due,
 )
 from ctxhealth.store.queries.commands import (
     CommandRow,
     chat_commands,
     command_get,
     command_open,
+    commands_cancelling,
+    commands_due,
 )
 from ctxhealth.store.queries.events import EventRow, chat_event, chat_event_types, chat_events
 from ctxhealth.store.queries.items import ItemRow, chat_history_mirror, chat_items
-from ctxhealth.store.queries.tokens import TokenRow, token_check, tokens_list
+from ctxhealth.store.queries.logins import login_failures
+from ctxhealth.store.queries.tokens import TokenRow, token_check, tokens_list, tokens_usable
 
 __all__ = [
     "AgentRow",
@@ -71,10 +76,17 @@ __all__ = [
     "chat_latches",
     "chat_readings",
     "chat_state",
+    "chats_due",
     "command_get",
     "command_open",
+    "commands_cancelling",
+    "commands_due",
+    "counts_by_severity",
     "filter_choices",
     "fleet_outcomes",
+    "login_failures",
+    "stream_find",
     "token_check",
     "tokens_list",
+    "tokens_usable",
 ]

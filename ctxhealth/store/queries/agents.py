@@ -8,6 +8,7 @@ import msgspec
 from django.db.models import Count, Max, OuterRef, Q, Subquery, Sum
 
 from ctxhealth.store.clock import now_ms
+from ctxhealth.store.intake import StreamHandle
 from ctxhealth.store.models import Agent, CompactionAttempt, Stream
 
 HOUR_MS = 3_600_000
@@ -52,6 +53,18 @@ def agents_list(limit: int = 1_000) -> list[AgentRow]:
         open_chats=Count("chat", filter=Q(chat__closed=False)),
     ).order_by("-connected", "name")
     return [_row(agent) for agent in agents[:limit]]
+
+
+def stream_find(project: int, agent: str, epoch: str) -> StreamHandle | None:
+    """Where an agent that posts over HTTP writes; None where it is new."""
+    stream = (
+        Stream.objects.select_related("agent")
+        .filter(agent__project_id=project, agent__name=agent, epoch=epoch)
+        .first()
+    )
+    if stream is None:
+        return None
+    return StreamHandle(project, stream.agent_id, stream.pk, stream.agent.name, epoch=epoch)
 
 
 def fleet_outcomes(hours: int = 1, now: int | None = None) -> dict[str, int]:

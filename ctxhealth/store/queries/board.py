@@ -17,6 +17,7 @@ from ctxhealth.store.models import Chat
 
 FAR = 2**53
 MAX_PAGE = 500
+SEVERITIES = ("critical", "warning", "info", "none")  # by severity_rank
 _SUMMARY: msgspec.json.Decoder[ChatSummary] = msgspec.json.Decoder(ChatSummary)
 
 
@@ -103,6 +104,12 @@ def board_versions(after_id: int = 0, limit: int = 10_000) -> dict[int, int]:
     """``{chat: version}`` in the order of ids, for a resync in chunks."""
     rows = Chat.objects.filter(id__gt=after_id).order_by("id").values_list("id", "version")
     return dict(rows[:limit])
+
+
+def counts_by_severity() -> dict[str, int]:
+    """Chats per severity of their worst open finding; ``none`` for those without one."""
+    counts = dict(Chat.objects.order_by().values_list("severity_rank").annotate(n=Count("id")))
+    return {name: counts.get(rank, 0) for rank, name in enumerate(SEVERITIES)}
 
 
 def filter_choices() -> dict[str, list[str]]:

@@ -121,6 +121,11 @@ def chat_detail(chat_id: int, at: int | None = None) -> ChatDetail | None:
         return detail(state, rules, chat_structure(chat_id, chat.chat_seq))
 
 
+def chats_due(now: int) -> int:
+    """How many chats have a deadline that passed."""
+    return Chat.objects.filter(deadline__lte=now).count()
+
+
 def chat_structure(chat_id: int, upto: int) -> Structure | None:
     """The newest whole snapshot at or before event ``upto``; None where there was none."""
     rows = Event.objects.filter(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from django.db.models import Q
 
 from ctxhealth.store.models import Command
 
@@ -61,6 +62,19 @@ def command_open(chat_id: int) -> CommandRow | None:
     rows = Command.objects.select_related("agent", "chat")
     row = rows.filter(chat_id=chat_id, open=True, mutating=True).first()
     return command_row(row) if row else None
+
+
+def commands_cancelling(agent: int, conn_no: int) -> list[str]:
+    """Ids of open commands of this agent that somebody wants cancelled."""
+    rows = Command.objects.filter(agent_id=agent, agent__conn_no=conn_no, open=True)
+    return list(rows.exclude(cancel_asked_at=None).values_list("id", flat=True))
+
+
+def commands_due(now: int) -> bool:
+    """Whether any command must be ended because its time is over."""
+    undelivered = Q(state__in=("queued", "sent"), deliver_by__lte=now)
+    overdue = Q(state__in=("received", "waiting", "started"), lease_until__lte=now)
+    return Command.objects.filter(undelivered | overdue, open=True).exists()
 
 
 def command_row(row: Command) -> CommandRow:

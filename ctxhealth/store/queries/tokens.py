@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from django.db.models import Q
 
 from ctxhealth.store.models import AgentToken
 
@@ -38,6 +41,13 @@ def tokens_list() -> list[TokenRow]:
     return [
         _row(token) for token in AgentToken.objects.select_related("created_by").order_by("-id")
     ]
+
+
+def tokens_usable(ids: Iterable[int], now: int) -> set[int]:
+    """Those of these tokens that are neither revoked nor expired."""
+    tokens = AgentToken.objects.filter(id__in=list(ids), revoked_at=None)
+    live = tokens.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+    return set(live.values_list("id", flat=True))
 
 
 def token_check(bearer: str, now: int) -> TokenRow | None:

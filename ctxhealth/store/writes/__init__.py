@@ -5,6 +5,7 @@ Each returns after its commit. ``by`` is a Django user or None for the server it
 
 from __future__ import annotations
 
+from ctxhealth.store.through import StoreBusy, acall
 from ctxhealth.store.writes.agents import (
     agent_connect,
     agent_disconnect,
@@ -16,7 +17,6 @@ from ctxhealth.store.writes.audit import audit
 from ctxhealth.store.writes.commands import (
     OpenCommand,
     Refused,
-    cancels_take,
     command_cancel,
     command_expire_due,
     command_request,
@@ -33,12 +33,13 @@ from ctxhealth.store.writes.tokens import TokenSecret, token_create, token_revok
 __all__ = [
     "OpenCommand",
     "Refused",
+    "StoreBusy",
     "TokenSecret",
+    "acall",
     "agent_connect",
     "agent_disconnect",
     "agent_seen",
     "audit",
-    "cancels_take",
     "chats_announce",
     "chats_tick",
     "command_cancel",

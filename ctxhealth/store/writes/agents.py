@@ -97,6 +97,7 @@ def _connect(project: int, hello: Hello, skew_ms: int | None, fence: bool) -> Co
         read_only=hello.caps.read_only,
         commands=tuple(hello.caps.commands),
         skew_ms=skew_ms,
+        epoch=hello.epoch,
     )
     return Connected(handle, agent.conn_no, work.heads.of(stream.pk)[0], incarnation.current())
 
@@ -163,11 +164,17 @@ def _announce_connected(work: Unit, chat: int, owner: Agent, caps: dict[str, obj
             read_only=bool(caps.get("read_only")),
             commands=list(commands) if isinstance(commands, list) else [],
             skew_ms=owner.skew_ms,
+            epoch=owner.epoch or None,
         ),
     )
 
 
 def _announce_disconnected(work: Unit, chat: int, conn_no: int, reason: str) -> None:
+    held = work.held(chat)
+    if held is None:
+        return
+    # Whatever this connection still brings says "connected" again before it.
+    held.conn_no = 0
     work.append(
         chat,
         lambda seq, name: ServerDisconnected(
@@ -183,7 +190,7 @@ def _tick(now: int | None, limit: int) -> int:
         Chat.objects.filter(deadline__lte=moment).order_by("deadline").values_list("id", flat=True)
     )
     count = 0
-    for pk in list(due[:limit]):
+    for pk in list(due.values_list("id", flat=True)[:limit]):
         work.append(pk, lambda seq, name: ServerTick(seq=seq, ts=moment, chat=name), moment)
         count += 1
     return count

@@ -101,12 +101,17 @@ def command_request(
     return outcome
 
 
-def command_cancel(*, command_id: str, by: Any, by_name: str = "", ip: str = "") -> CommandRow:
+def command_cancel(
+    *, command_id: str, by: Any, by_name: str = "", allowed: bool | None = None, ip: str = ""
+) -> CommandRow:
     """Cancel what has not started: at once where it was not sent, else the agent is asked.
+
+    ``allowed`` stands in for the person's role where a token asks, as in ``command_request``.
 
     Raises Refused (no_right, no_command, started, ended).
     """
-    outcome = call(_cancel, command_id, by, by_name or name_of(by), can_operate(by), ip)
+    may = can_operate(by) if allowed is None else allowed
+    outcome = call(_cancel, command_id, by, by_name or name_of(by), may, ip)
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
@@ -115,11 +120,6 @@ def command_cancel(*, command_id: str, by: Any, by_name: str = "", ip: str = "")
 def commands_take(*, agent: int, conn_no: int) -> list[CommandFrame]:
     """The frames to send over this connection now; each is marked as sent over it."""
     return call(_take, agent, conn_no)
-
-
-def cancels_take(*, agent: int, conn_no: int) -> list[str]:
-    """Ids of sent commands of this agent that somebody wants cancelled."""
-    return call(_cancels, agent, conn_no)
 
 
 def command_expire_due(*, now: int | None = None, limit: int = 200) -> int:
@@ -281,8 +281,15 @@ def _cancel(command_id: str, by: Any, by_name: str, allowed: bool, ip: str) -> C
             cancel_asked_at=_unit().now, cancel_by=by_name
         )
         _changed(_unit(), command, command.state)
-    audit(action="command.cancel", result="asked" if command.state != "queued" else "done",
-          by=by or by_name, target=command_id, chat=command.chat_id, command=command_id, ip=ip)  # fmt: skip
+    audit(
+        action="command.cancel",
+        result="done" if command.state == "queued" else "asked",
+        by=by or by_name,
+        target=command_id,
+        chat=command.chat_id,
+        command=command_id,
+        ip=ip,
+    )
     return command_row(rows.get(id=command_id))
 
 
@@ -336,11 +343,6 @@ def _frame(command: Command, now: int) -> CommandFrame:
         reason=command.reason,
         by=command.by_name,
     )
-
-
-def _cancels(agent: int, conn_no: int) -> list[str]:
-    rows = Command.objects.filter(agent_id=agent, agent__conn_no=conn_no, open=True)
-    return list(rows.exclude(cancel_asked_at=None).values_list("id", flat=True))
 
 
 def _expire(now: int | None, limit: int) -> int:

@@ -1,0 +1,1 @@
+"""The agents' side of the server: sockets and HTTP intake, credits, acks, command delivery."""

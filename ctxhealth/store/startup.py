@@ -1,0 +1,34 @@
+"""What a crash may have left behind, put right before the first agent comes."""
+
+from __future__ import annotations
+
+from ctxhealth.store import unit
+from ctxhealth.store.clock import now_ms
+from ctxhealth.store.models import Agent
+from ctxhealth.store.through import call
+from ctxhealth.store.writes.agents import chats_announce
+
+REASON = "the server stopped"
+
+
+def settle() -> int:
+    """Nobody is connected yet: agents that the database still calls connected are not.
+
+    Their chats hear of it too. Returns how many agents it was.
+    """
+    agents = list(Agent.objects.filter(connected=True).values_list("id", "conn_no"))
+    for agent, conn_no in agents:
+        after: int | None = 0
+        while after is not None:
+            after = chats_announce(
+                agent=agent, conn_no=conn_no, connected=False, reason=REASON, after=after
+            )
+        call(_disconnected, agent)
+    return len(agents)
+
+
+def _disconnected(agent: int) -> None:
+    assert unit.current() is not None
+    Agent.objects.filter(id=agent).update(
+        connected=False, disconnected_at=now_ms(), disconnect_reason=REASON
+    )

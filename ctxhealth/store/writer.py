@@ -1,0 +1,468 @@
+"""The one writer: a thread that commits everything, in batches, and answers after the commit.
+
+Submissions of agents and calls of services wait in two queues; calls go first. One transaction
+takes all that waits, up to ``BATCH`` events. A full disk or a lost database answers nobody and is
+tried again; an event that cannot be stored is found by bisection and leaves a tombstone.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from ctxhealth.store import chat_rows, through, unit, wal
+from ctxhealth.store.clock import now_ms
+from ctxhealth.store.counters import WriterCounters
+from ctxhealth.store.intake import Intake, Receipt, StreamHandle, poison_of
+from ctxhealth.store.states import StateCache
+from ctxhealth.store.through import StoreBusy
+from ctxhealth.store.unit import ChatChange, CommandChange, Committed, Unit
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Done = Callable[[Receipt], None]
+
+BATCH = 1_000
+QUEUE_EVENTS = 20_000
+QUEUE_BYTES = 64 * 1024 * 1024
+QUEUE_CALLS = 5_000
+# Above this rate a short wait gathers more events for one fsync; below it nobody waits.
+LINGER_RATE = 500
+LINGER_S = 0.002
+RETRY_S = (0.05, 0.1, 0.25, 0.5, 1.0)
+CALL_SECONDS = 30
+# A press must not wait for a database that is gone; events do.
+CALL_GIVES_UP_S = 5.0
+TRANSIENT = (OperationalError, InterfaceError)
+_LOG = logging.getLogger(__name__)
+
+__all__ = ["Call", "StoreBusy", "Submission", "Writer"]
+
+
+class Submission(NamedTuple):
+    stream: StreamHandle
+    conn_no: int | None
+    intakes: list[Intake]
+    done: Done
+    size: int
+
+
+class Call(NamedTuple):
+    run: Callable[[], Any]
+    future: Future[Any]
+    asked: float
+
+
+Job = Submission | Call
+
+
+class _Tainted(Exception):
+    """A call failed after it had appended events: the whole transaction must be redone."""
+
+
+class Writer:
+    """``on_commit``, ``on_commands``, ``on_revoked`` and ``on_busy`` are called on its thread."""
+
+    def __init__(self, *, cache: int = 2_000, batch: int = BATCH) -> None:
+        self.counters = WriterCounters()
+        self.states = StateCache(cache)
+        self.on_commit_hooks: list[Callable[[list[ChatChange]], None]] = []
+        self.on_command_hooks: list[Callable[[list[CommandChange]], None]] = []
+        self.on_revoked_hooks: list[Callable[[list[int]], None]] = []
+        self.on_busy_hooks: list[Callable[[str | None, int], None]] = []
+        self.busy: str | None = None
+        self.last_commit: float | None = None
+        self._batch = batch
+        self._events: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
+        self._calls: deque[Call] = deque()
+        self._lock = threading.Lock()
+        self._queued_events = 0
+        self._queued_bytes = 0
+        self._rate = 0.0
+        self._fresh = True
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._checkpointer: wal.Checkpointer | None = None
+
+    # Life.
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def queued(self) -> tuple[int, int, int]:
+        """(events, bytes, calls) that wait."""
+        return self._queued_events, self._queued_bytes, len(self._calls)
+
+    def start(self) -> None:
+        """Start the thread and become the process's writer."""
+        if self.running:
+            return
+        self._stopping = False
+        self._thread = threading.Thread(target=self._main, name="ctxhealth-writer", daemon=True)
+        self._thread.start()
+        if connection.vendor == "sqlite":
+            self._checkpointer = wal.Checkpointer(self.counters)
+            self._checkpointer.start()
+        through.install(self)
+
+    def stop(self, *, drain: bool = True, timeout: float = 10.0) -> None:
+        """Write what waits (or drop it, unacknowledged), store the states, end the thread."""
+        thread = self._thread
+        if thread is None:
+            return
+        if not drain:
+            self._drop_waiting()
+        self._stopping = True
+        self._events.put(None)
+        if thread is not threading.current_thread():
+            thread.join(timeout)
+        if self._checkpointer is not None:
+            self._checkpointer.stop()
+        if through.installed() is self:
+            through.install(None)
+        self._thread = None
+
+    # What others ask of it.
+
+    def submit_events(
+        self, stream: StreamHandle, conn_no: int | None, events: list[Intake], done: Done
+    ) -> bool:
+        """Queue events of one stream; False (and nothing kept) where the queue is full.
+
+        ``done`` is called on the writer's thread after the commit, never before.
+        """
+        size = sum(len(intake.body) for intake in events)
+        with self._lock:
+            if self._full(len(events), size) or self._stopping:
+                self.counters.refused_full += 1
+                return False
+            self._queued_events += len(events)
+            self._queued_bytes += size
+        self._events.put(Submission(stream, conn_no, events, done, size))
+        return True
+
+    def _full(self, events: int, size: int) -> bool:
+        if not self._queued_events:
+            return False
+        return (
+            self._queued_events + events > QUEUE_EVENTS or self._queued_bytes + size > QUEUE_BYTES
+        )
+
+    def enqueue(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Queue a call; its future ends after the commit."""
+        future: Future[R] = Future()
+        if self._stopping or len(self._calls) >= QUEUE_CALLS:
+            future.set_exception(StoreBusy("too much waits to be written; try again"))
+            return future
+        self._calls.append(Call(lambda: fn(*args, **kwargs), future, time.monotonic()))
+        self._events.put(None)
+        return future
+
+    def call(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run ``fn`` in the writer's transaction; its result after the commit, or what it raised.
+
+        Raises StoreBusy where the database does not answer.
+        """
+        try:
+            return self.enqueue(fn, *args, **kwargs).result(CALL_SECONDS)
+        except TimeoutError:
+            raise StoreBusy("the database did not answer in time") from None
+
+    # The thread.
+
+    def _main(self) -> None:
+        try:
+            while True:
+                jobs = self._gather()
+                if jobs:
+                    self._commit(jobs)
+                elif self._stopping:
+                    break
+                self._bound_wal()
+            self._save_states()
+        except BaseException:
+            _LOG.exception("the writer ended")
+            raise
+        finally:
+            connection.close()
+
+    def _gather(self) -> list[Job]:
+        """All that waits, calls first, at most one batch; blocks until there is something."""
+        if not self._calls and not (self._stopping and self._events.empty()):
+            first = self._events.get()
+        else:
+            first = None
+        jobs: list[Job] = []
+        while self._calls:
+            jobs.append(self._calls.popleft())
+        urgent = bool(jobs)
+        count = self._take(jobs, first, 0)
+        wait = LINGER_S if self._rate > LINGER_RATE and not urgent else 0.0
+        until = time.monotonic() + wait
+        while count < self._batch:
+            try:
+                left = until - time.monotonic()
+                waiting = self._events.get(timeout=left) if left > 0 else self._events.get_nowait()
+            except queue.Empty:
+                break
+            count = self._take(jobs, waiting, count)
+        return jobs
+
+    def _take(self, jobs: list[Job], waiting: Submission | None, count: int) -> int:
+        if waiting is None:
+            return count
+        jobs.append(waiting)
+        with self._lock:
+            self._queued_events -= len(waiting.intakes)
+            self._queued_bytes -= waiting.size
+        return count + len(waiting.intakes)
+
+    def _commit(self, jobs: list[Job]) -> None:
+        """Commit these jobs, whatever it takes; each is answered exactly once."""
+        tries = 0
+        while jobs:
+            try:
+                answers, committed = self._transaction(jobs)
+            except TRANSIENT as error:
+                tries += 1
+                jobs = self._wait_and_retry(jobs, error, tries)
+                continue
+            except Exception as error:
+                self._split(jobs, error)
+                return
+            self._recovered()
+            self._answer(answers)
+            self._publish(committed)
+            return
+
+    def _transaction(
+        self, jobs: list[Job]
+    ) -> tuple[list[tuple[Job, Any, BaseException | None]], Committed]:
+        began = time.monotonic()
+        work = Unit(self.states, now_ms())
+        unit.enter(work)
+        try:
+            if self._fresh:
+                wal.leave_checkpoints(connection)
+                self._fresh = False
+            with transaction.atomic():
+                submissions = [job for job in jobs if isinstance(job, Submission)]
+                work.prepare((job.stream, job.intakes) for job in submissions)
+                answers = [self._run(work, job) for job in jobs]
+                committed = work.finish()
+                surplus = self.states.surplus()
+                self.counters.checkpoints += chat_rows.checkpoint(surplus)
+        except BaseException:
+            work.abandon()
+            raise
+        finally:
+            unit.enter(None)
+        for held in surplus:
+            self.states.drop(held.pk)
+        self._measure(work, jobs, time.monotonic() - began)
+        return answers, committed
+
+    def _run(self, work: Unit, job: Job) -> tuple[Job, Any, BaseException | None]:
+        if isinstance(job, Submission):
+            return job, work.submit(job.stream, job.conn_no, job.intakes), None
+        work.flush_events()
+        before = work.appended
+        try:
+            with transaction.atomic():
+                return job, job.run(), None
+        except TRANSIENT:
+            raise
+        except Exception as error:
+            if work.appended != before:
+                raise _Tainted from error
+            return job, None, error
+
+    def _split(self, jobs: list[Job], error: Exception) -> None:
+        """Something in here cannot be stored: find it, store the rest."""
+        self.counters.bisections += 1
+        if len(jobs) > 1:
+            half = len(jobs) // 2
+            self._commit(jobs[:half])
+            self._commit(jobs[half:])
+            return
+        job = jobs[0]
+        if isinstance(job, Call):
+            _finish(job, None, error.__cause__ if isinstance(error, _Tainted) else error)
+            return
+        self._bury(job, error)
+
+    def _bury(self, job: Submission, error: Exception) -> None:
+        """One submission fails: its events one by one, the one to blame as a tombstone."""
+        if len(job.intakes) == 1:
+            intake = job.intakes[0]
+            if intake.rejected is not None:
+                # Not even the tombstone can be stored: this is no property of the event.
+                self._commit_later(job, error)
+                return
+            self.counters.poisoned += 1
+            _LOG.error("event %d of stream %d cannot be stored", intake.seq, job.stream.stream,
+                       exc_info=error)  # fmt: skip
+            grave = poison_of(intake, f"the server failed on it: {type(error).__name__}", now_ms())
+            self._commit([job._replace(intakes=[grave])])
+            return
+        receipts: list[Receipt] = []
+        for intake in job.intakes:
+            self._commit([job._replace(intakes=[intake], done=receipts.append)])
+        _call(self.counters, job.done, _merged(receipts))
+
+    def _commit_later(self, job: Submission, error: Exception) -> None:
+        _LOG.error("a tombstone cannot be stored; trying again", exc_info=error)
+        while not self._stopping:
+            time.sleep(RETRY_S[-1])
+            try:
+                answers, committed = self._transaction([job])
+            except Exception:
+                self._tell_busy("the server cannot store events", 1_000)
+                continue
+            self._recovered()
+            self._answer(answers)
+            self._publish(committed)
+            return
+
+    def _wait_and_retry(self, jobs: list[Job], error: Exception, tries: int) -> list[Job]:
+        """The database is locked, full or away: give up on calls in time, never on events."""
+        self.counters.retries += 1
+        connection.close()
+        self._fresh = True
+        pause = RETRY_S[min(tries, len(RETRY_S)) - 1]
+        if tries > 1:
+            _LOG.warning("cannot write (%s); trying again", str(error)[:200])
+            self._tell_busy(_reason(error), int(pause * 1_000))
+        kept: list[Job] = []
+        for job in jobs:
+            late = isinstance(job, Call) and time.monotonic() - job.asked > CALL_GIVES_UP_S
+            if isinstance(job, Call) and (late or self._stopping):
+                _finish(job, None, StoreBusy("the database does not answer"))
+            elif not (self._stopping and tries > len(RETRY_S)):
+                kept.append(job)
+        if kept:
+            time.sleep(pause)
+        return kept
+
+    def _recovered(self) -> None:
+        self.last_commit = time.monotonic()
+        if self.busy is not None:
+            self._tell_busy(None, 0)
+
+    def _tell_busy(self, reason: str | None, retry_ms: int) -> None:
+        self.busy = reason
+        for hook in self.on_busy_hooks:
+            _call(self.counters, hook, reason, retry_ms)
+
+    def _answer(self, answers: Iterable[tuple[Job, Any, BaseException | None]]) -> None:
+        for job, result, error in answers:
+            if isinstance(job, Submission):
+                self._count(result)
+                _call(self.counters, job.done, result)
+            else:
+                self.counters.calls += 1
+                _finish(job, result, error)
+
+    def _publish(self, committed: Committed) -> None:
+        for changes, hooks in (
+            (committed.chats, self.on_commit_hooks),
+            (committed.commands, self.on_command_hooks),
+            (committed.revoked, self.on_revoked_hooks),
+        ):
+            if changes:
+                for hook in hooks:  # type: ignore[attr-defined]
+                    _call(self.counters, hook, changes)
+
+    def _count(self, receipt: Receipt) -> None:
+        counters = self.counters
+        counters.duplicates += receipt.duplicates
+        counters.conflicts += receipt.conflicts
+        counters.rejected += len(receipt.rejected)
+        counters.gaps_seen += receipt.resend is not None
+        counters.replaced += receipt.replaced
+
+    def _measure(self, work: Unit, jobs: list[Job], seconds: float) -> None:
+        counters = self.counters
+        counters.events += work.stored
+        counters.batches += 1
+        counters.seconds += seconds
+        counters.largest_batch = max(counters.largest_batch, work.stored)
+        if work.stored:
+            rate = work.stored / max(seconds, 1e-4)
+            busy_share = min(1.0, work.stored / 50)
+            self._rate += (rate - self._rate) * 0.2 * busy_share
+        else:
+            self._rate *= 0.9
+
+    # Ends.
+
+    def _bound_wal(self) -> None:
+        if self.counters.wal_pages > wal.LARGE_PAGES and connection.vendor == "sqlite":
+            self.counters.wal_pages = 0
+            wal.restart(connection)
+
+    def _save_states(self) -> None:
+        try:
+            with transaction.atomic():
+                self.counters.checkpoints += chat_rows.checkpoint(self.states)
+        except TRANSIENT:
+            _LOG.warning("states were not stored; the next start folds them again")
+        self.states.clear()
+
+    def _drop_waiting(self) -> None:
+        while True:
+            try:
+                self._events.get_nowait()
+            except queue.Empty:
+                break
+        with self._lock:
+            self._queued_events = self._queued_bytes = 0
+        while self._calls:
+            _finish(self._calls.popleft(), None, StoreBusy("the server stops"))
+
+
+def _finish(job: Call, result: Any, error: BaseException | None) -> None:
+    if not job.future.set_running_or_notify_cancel():
+        return
+    if error is not None:
+        job.future.set_exception(error)
+    else:
+        job.future.set_result(result)
+
+
+def _call(counters: WriterCounters, hook: Callable[..., None], *args: Any) -> None:
+    """A callback of somebody else's must not end the writer."""
+    try:
+        hook(*args)
+    except Exception:
+        counters.callback_errors += 1
+        _LOG.exception("a callback of the writer failed")
+
+
+def _merged(receipts: list[Receipt]) -> Receipt:
+    last = receipts[-1]
+    return last._replace(
+        before=receipts[0].before,
+        stored=sum(receipt.stored for receipt in receipts),
+        duplicates=sum(receipt.duplicates for receipt in receipts),
+        conflicting=tuple(seq for receipt in receipts for seq in receipt.conflicting),
+        rejected=tuple(entry for receipt in receipts for entry in receipt.rejected),
+        resend=next((receipt.resend for receipt in receipts if receipt.resend), None),
+    )
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).lower()
+    if "full" in text:
+        return "the server's disk is full"
+    return "the server's database is locked" if "locked" in text else "the database is away"

@@ -322,6 +322,8 @@ class ServerConnected(
     read_only: bool = False
     commands: list[Word] = []
     skew_ms: int | None = None
+    # Of the agent's stream: another one than before means that the agent restarted.
+    epoch: Ident | None = None
 
 
 class ServerDisconnected(

@@ -1,0 +1,111 @@
+"""An attempt's event as the facts that its outcome is computed from (domain 4)."""
+
+from __future__ import annotations
+
+from ctxhealth.core.limits import crosses
+from ctxhealth.core.meter import load_now, trigger_measure
+from ctxhealth.core.model import AttemptView, Outcome
+from ctxhealth.core.state import TEXT, ChatState
+from ctxhealth.core.wording import clip
+from ctxhealth.engine.outcome import AttemptFacts, AttemptStep
+from ctxhealth.wire.events import CompactionFinished, CompactionStarted
+
+# Words of agents that name what happened to the attempt itself, not what it achieved.
+_CANCELLED = frozenset({"cancelled", "canceled", "aborted", "user_stop", "interrupted"})
+_REFUSED = frozenset({"refused", "context_unfit", "lock_held", "busy"})
+_TIMED_OUT = frozenset({"timed_out", "timeout", "lease_expired"})
+_DURABILITY = frozenset(
+    {"durability_failed", "write_failed", "persist_failed", "ledger_unreadable", "store_failed"}
+)
+_STRUCTURAL = frozenset({"nothing_foldable", "nothing_to_fold", "nothing_to_compact", "noop"})
+
+
+def started_view(event: CompactionStarted, seq: int, at: int) -> AttemptView:
+    return AttemptView(
+        attempt=event.attempt,
+        outcome=Outcome.RUNNING,
+        trigger=event.trigger,
+        scope=event.scope,
+        started_seq=seq,
+        started_at=at,
+        phase=event.phase,
+        before=event.before,
+        input_hash=clip(event.input_hash, TEXT),
+    )
+
+
+def attempt_facts(state: ChatState, event: CompactionFinished, view: AttemptView) -> AttemptFacts:
+    """Facts for the classifier; an assumed trigger is none of them."""
+    limits = state.limits
+    own = limits.trigger_source in ("declared", "learned")
+    reported = event.reported.lower()
+    summarizer = event.summarizer
+    reason = _word(event.reason)
+    return AttemptFacts(
+        durability_error=reported in _DURABILITY or reason in _DURABILITY,
+        cancelled=reported in _CANCELLED,
+        refused=reported in _REFUSED,
+        timed_out=reported in _TIMED_OUT and not (summarizer and summarizer.calls),
+        before=view.before,
+        after=view.after,
+        before_scope=view.scope,
+        after_scope=view.after_scope,
+        meanwhile=view.meanwhile,
+        trigger=limits.trigger if own else None,
+        trigger_scope=limits.trigger_scope if own else None,
+        trigger_inclusive=limits.trigger_inclusive,
+        calls=calls_of(event),
+        error=_error(event),
+        emptied=bool(event.emptied),
+        lossy=bool(event.lossy),
+        structural=reported in _STRUCTURAL,
+        reason=reason,
+        steps=tuple(AttemptStep(step.step, step.calls) for step in event.steps or ()),
+        removed=view.removed,
+    )
+
+
+def calls_of(event: CompactionFinished) -> int | None:
+    """Summarizer calls: the summarizer's own count, else the sum over the steps."""
+    if event.summarizer is not None and event.summarizer.calls is not None:
+        return event.summarizer.calls
+    counts = [step.calls for step in event.steps or () if step.calls is not None]
+    return sum(counts) if counts else None
+
+
+def _error(event: CompactionFinished) -> str | None:
+    """The class of the last call's failure; an answer of 0 tokens is an empty one."""
+    summarizer = event.summarizer
+    if summarizer is None:
+        return None
+    if summarizer.error is not None:
+        return summarizer.error
+    if summarizer.calls and summarizer.output == 0:
+        return "empty"
+    return None
+
+
+def _word(reason: str | None) -> str | None:
+    """A reason that is one word of a vocabulary, in our spelling; a sentence is none."""
+    if reason is None:
+        return None
+    word = reason.strip().lower().replace("-", "_").replace(" ", "_")
+    return word if len(word) <= 60 else None
+
+
+def is_needed(state: ChatState, view: AttemptView) -> bool | None:
+    """Whether relief was due: an overflow, or above a trigger of the agent's own or the budget."""
+    if view.trigger == "reactive":
+        return True
+    limits = state.limits
+    load = load_now(state)
+    if load is not None and limits.budget is not None and load > limits.budget:
+        return True
+    if limits.trigger is None or limits.trigger_source not in ("declared", "learned"):
+        return None
+    if view.before is not None and view.scope == limits.trigger_scope:
+        return crosses(view.before, limits.trigger, limits.trigger_inclusive)
+    measure = trigger_measure(state)
+    if measure is None:
+        return None
+    return crosses(measure, limits.trigger, limits.trigger_inclusive)

@@ -1,0 +1,124 @@
+"""Which findings an event may open, and how one opens, changes and closes."""
+
+from __future__ import annotations
+
+from ctxhealth.core.findings.catalogue import CATALOGUE
+from ctxhealth.core.findings.definition import Definition, Verdict
+from ctxhealth.core.findings.judge import settle_state
+from ctxhealth.core.findings.views import finding_view
+from ctxhealth.core.folding.context import Context
+from ctxhealth.core.state import ChatState, Finding
+
+EVIDENCE = 6
+
+_LOAD = (
+    "over_window", "over_budget", "projected_over", "over_trigger", "overdue", "near_trigger",
+    "jump", "load_pending", "provider_truncates",
+)  # fmt: skip
+_METER = (
+    "meter_unreliable", "undercount", "overcount", "window_conflict", "cumulative_usage",
+    "window_unknown",
+)  # fmt: skip
+_COMPACTION = (
+    "stalled", "emptied", "summarizer_failing", "grew", "looping", "ineffective", "lossy",
+    "refused", "summarizer_too_small",
+)  # fmt: skip
+_LIMITS = (
+    "floor_exceeds_budget", "reserve_exceeds_window", "summary_reserve", "summarizer_too_small",
+    "trigger_unreachable", "bytes_limit",
+)  # fmt: skip
+_LATCHES = ("latched_unjustified", "latched")
+_REPLIES = ("silent_empty", "nothing_visible", "repeating")
+_TURNS = ("stopped", "turns_failing")
+_TIME = ("hung", "unanswered", "agent_offline", "agent_late", "clock_skew")
+_PAIRS = ("broken_pairs", "lost_system", "lost_tail", "stale_tail")
+_INTAKE = ("gap", "rejected_events", "unreadable")
+
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "facts": (*_LOAD, *_METER, *_LIMITS),
+    "turn": (*_TURNS, *_LATCHES),
+    "turn_end": (*_TURNS, *_LATCHES, "stalled"),
+    "message": ("projected_over", "near_trigger", "huge_item", "broken_pairs", "repeating"),
+    "snapshot": (*_LOAD, *_LIMITS, *_PAIRS, "huge_item", "stalled"),
+    "sent": ("bytes_limit", "broken_pairs", "retries_grow_prompt", *_LIMITS, *_LOAD),
+    "reply": (*_REPLIES, *_LATCHES),
+    "replied": (*_LOAD, *_METER, *_REPLIES, *_LATCHES, "stalled", "looping"),
+    "failed": (*_LOAD, *_METER, *_LATCHES, *_PAIRS, "stalled", "bytes_limit"),
+    "started": ("over_trigger", "overdue"),
+    "finished": (*_COMPACTION, *_LOAD, *_METER, *_LATCHES, *_PAIRS),
+    "latch": (*_LATCHES, "overdue"),
+    "link": _TIME,
+    "intake": _INTAKE,
+    "tick": (*_TIME, *_LATCHES),
+}
+
+
+def _resolve(names: tuple[str, ...]) -> tuple[Definition, ...]:
+    return tuple(CATALOGUE[name] for name in dict.fromkeys(names) if name in CATALOGUE)
+
+
+_DEFINITIONS = {group: _resolve(names) for group, names in _GROUPS.items()}
+_CODES = {group: frozenset(names) for group, names in _GROUPS.items()}
+
+
+def evaluate(state: ChatState, group: str, context: Context) -> None:
+    """Evaluate the findings that this group of facts touches, and every open one."""
+    findings, thresholds, at = state.findings, context.rules.thresholds, context.at
+    changed = False
+    for definition in _DEFINITIONS[group]:
+        verdict = definition.check(state, thresholds, at)
+        if verdict is None:
+            if definition.code in findings:
+                _close(state, definition.code, context)
+                changed = True
+        elif _note(state, definition.code, verdict, context):
+            changed = True
+    if findings:
+        codes = _CODES[group]
+        for code in [code for code in findings if code not in codes]:
+            verdict = CATALOGUE[code].check(state, thresholds, at)
+            if verdict is None:
+                _close(state, code, context)
+                changed = True
+            elif _note(state, code, verdict, context):
+                changed = True
+    if changed or (state.recovery is not None) != (state.state == "recovering"):
+        context.changes.facts = True
+        settle_state(state, at)
+
+
+def _note(state: ChatState, code: str, verdict: Verdict, context: Context) -> bool:
+    """Open the finding, or take its new numbers. True when anything is different."""
+    assert verdict is not None
+    severity, facts = str(verdict[0]), verdict[1:]
+    finding = state.findings.get(code)
+    touched = context.changes.touched
+    if finding is None:
+        state.findings[code] = Finding(
+            severity=severity,
+            since=context.at,
+            since_seq=context.seq,
+            facts=facts,
+            evidence=[context.seq],
+        )
+        touched[code] = True
+        return True
+    if finding.severity == severity and finding.facts == facts:
+        return False
+    finding.severity, finding.facts = severity, facts
+    finding.count += 1
+    if finding.evidence[-1] != context.seq:
+        finding.evidence.append(context.seq)
+        if len(finding.evidence) > EVIDENCE:
+            del finding.evidence[1]
+    touched.setdefault(code, False)
+    return True
+
+
+def _close(state: ChatState, code: str, context: Context) -> None:
+    finding = state.findings.pop(code)
+    context.changes.touched.pop(code, None)
+    context.changes.findings_closed.append(
+        finding_view(state, code, finding, context.at, context.seq)
+    )

@@ -1,0 +1,207 @@
+"""Numbers that cannot be right, or do not agree."""
+
+from __future__ import annotations
+
+from ctxhealth.core.findings.definition import (
+    INFO,
+    WARNING,
+    Definition,
+    Facts,
+    Verdict,
+    int_of,
+    only,
+    text_of,
+)
+from ctxhealth.core.meter import corrected
+from ctxhealth.core.model import State
+from ctxhealth.core.rules import Thresholds
+from ctxhealth.core.state import ChatState, Fact
+from ctxhealth.core.wording import number
+
+
+def _unreliable(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    meter = state.meter
+    if meter.doubt is not None:
+        return (WARNING, meter.value, meter.doubt)
+    if meter.mismatch:
+        return (WARNING, None, "before and after of a compaction count different things")
+    return None
+
+
+def _say_unreliable(facts: Facts) -> str:
+    value, doubt = facts
+    if value is None:
+        return f"the count cannot be compared: {text_of(doubt)}."
+    return f"the count of {number(int_of(value))} cannot be right: {text_of(doubt)}."
+
+
+def _undercount(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    meter = state.meter
+    ratio = meter.calibration
+    if ratio is None or ratio >= 1:
+        return None
+    enough = len(meter.pairs) >= t.calibration_pairs and ratio < t.undercount
+    if not enough and not meter.crossed:
+        return None
+    local = meter.local
+    return (WARNING, round(ratio, 2), local, None if local is None else corrected(state, local))
+
+
+def _say_undercount(facts: Facts) -> str:
+    ratio, local, real = facts
+    text = f"the agent counts only {float(ratio or 0):.2f} of what the provider counts"
+    if local is not None:
+        text += f" ({number(int_of(local))} for about {number(int_of(real))})"
+    return text + "; its own limits come too late."
+
+
+def _overcount(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    meter = state.meter
+    ratio = meter.calibration
+    if ratio is None or ratio <= t.overcount or len(meter.pairs) < t.calibration_pairs:
+        return None
+    return (INFO, round(ratio, 2))
+
+
+def _conflict(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    candidates = state.limits.candidates
+    if len(candidates) < 2:
+        return None
+    values = [candidate.value for candidate in candidates]
+    low, high = min(values), max(values)
+    if high - low <= t.window_conflict_share * high:
+        return None
+    facts: list[Fact] = []
+    for candidate in candidates:
+        facts += [candidate.source.value, candidate.value]
+    return (WARNING if _contradicted(state, t) else INFO, *facts)
+
+
+def _contradicted(state: ChatState, t: Thresholds) -> bool:
+    """The agent believes in more than the table or the provider says.
+
+    A smaller window than the model's is a choice that agents make every day, and some declare
+    what the prompt may use instead of the window.
+    """
+    agent = state.facts.window
+    for candidate in state.limits.candidates:
+        if candidate.source.value == "evidence":
+            return True
+        if candidate.source.value == "table" and agent is not None:
+            return agent > candidate.value * (1 + t.window_conflict_share)
+    return False
+
+
+def _say_conflict(facts: Facts) -> str:
+    claims = [
+        f"{text_of(facts[index])} {number(int_of(facts[index + 1]))}"
+        for index in range(0, len(facts) - 1, 2)
+    ]
+    return f"the sources disagree about the window: {', '.join(claims)}."
+
+
+def _cumulative(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    meter = state.meter
+    if meter.steps_alike >= t.cumulative_steps:
+        return (WARNING, "steps", meter.value, meter.previous)
+    if meter.no_fall >= 2:
+        return (WARNING, "no_fall", meter.value, meter.no_fall)
+    return None
+
+
+def _say_cumulative(facts: Facts) -> str:
+    form, value, other = facts
+    if form == "steps":
+        return (
+            f"usage grows by about {number(int_of(other))} with every request: it is a running "
+            f"total, {number(int_of(value))} is not the load."
+        )
+    return (
+        f"usage did not fall after {number(int_of(other))} successful compactions: it looks like "
+        "a running total."
+    )
+
+
+def _unknown(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    if state.limits.window is not None or state.meter.value is None:
+        return None
+    return (INFO, state.facts.model)
+
+
+DEFINITIONS = (
+    Definition(
+        code="meter_unreliable",
+        state=State.UNRELIABLE,
+        title="The meter cannot be right",
+        severity="warning",
+        check=_unreliable,
+        sentence=_say_unreliable,
+        recommended=only("Nothing to do in the chat: wait for the next request's count."),
+        doc="Zero parts with a total, a request accepted above the window that nothing explains, "
+        "a step above the window without an item, a count of exactly the window, or before and "
+        "after in different scopes. Findings of load that rest on it are held back.",
+        actions=("manual",),
+    ),
+    Definition(
+        code="undercount",
+        state=State.UNRELIABLE,
+        title="The agent counts too little",
+        severity="warning",
+        check=_undercount,
+        sentence=_say_undercount,
+        recommended=only("Correct the agent's token count by this ratio, or lower its limits."),
+        doc="Local count divided by the provider's below 0.8 over at least 3 full requests, or "
+        "one pair between which the budget lies.",
+        actions=("manual",),
+    ),
+    Definition(
+        code="window_conflict",
+        state=State.UNRELIABLE,
+        title="The window is disputed",
+        severity="warning where the agent claims more than the table or evidence contradicts it, "
+        "else info",
+        check=_conflict,
+        sentence=_say_conflict,
+        recommended=only("State the right window in an override or in the agent's settings."),
+        doc="Sources differ by more than 2%. All values are kept and shown.",
+        actions=("manual",),
+    ),
+    Definition(
+        code="cumulative_usage",
+        state=State.UNRELIABLE,
+        title="Usage is a running total",
+        severity="warning",
+        check=_cumulative,
+        sentence=_say_cumulative,
+        recommended=only("Report the usage of each single request."),
+        doc="Equal increments over equal turns that the items do not explain, or no fall after 2 "
+        "successful compactions.",
+        actions=("manual",),
+    ),
+    Definition(
+        code="overcount",
+        state=State.WATCH,
+        title="The agent counts too much",
+        severity="info",
+        check=_overcount,
+        sentence=lambda facts: (
+            f"the agent counts {float(facts[0] or 0):.2f} times what the provider counts; it "
+            "compacts early."
+        ),
+        doc="Local count divided by the provider's above 1.25 over at least 3 full requests.",
+    ),
+    Definition(
+        code="window_unknown",
+        state=State.WATCH,
+        title="Unknown window",
+        severity="info",
+        check=_unknown,
+        sentence=lambda facts: (
+            f"nobody says how large the window of {text_of(facts[0]) or 'this model'} is; there "
+            "are tokens and no percentage."
+        ),
+        recommended=only("State the window in an override or in the agent's settings."),
+        doc="No operator, evidence, agent or table names a window.",
+        actions=("manual",),
+    ),
+)

@@ -1,0 +1,221 @@
+"""Prompts that are, or will be, too large."""
+
+from __future__ import annotations
+
+from ctxhealth.core.findings.definition import (
+    CRITICAL,
+    WARNING,
+    Definition,
+    Facts,
+    Verdict,
+    against,
+    fallback_advice,
+    int_of,
+    text_of,
+)
+from ctxhealth.core.latching import manual
+from ctxhealth.core.meter import load_now, projection
+from ctxhealth.core.model import Advice, State
+from ctxhealth.core.rules import Thresholds
+from ctxhealth.core.state import ChatState
+from ctxhealth.core.wording import number
+
+
+def _over_window(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    requests, window = state.requests, state.limits.window
+    if requests.overflow:
+        return (CRITICAL, "refused", requests.overflow_prompt, window)
+    load = load_now(state)
+    if load is None or window is None or load <= window or state.meter.source == "provider":
+        return None
+    return (CRITICAL, state.meter.source, load, window)
+
+
+def _say_over_window(facts: Facts) -> str:
+    source, prompt, window = facts
+    if source == "refused":
+        text = "the provider refused the request: the context is too large"
+        if prompt is not None:
+            text += f", {number(int_of(prompt))}"
+            text += f" of {number(int_of(window))} tokens" if window is not None else " tokens"
+        return text + "."
+    over = int_of(prompt) - int_of(window)
+    return (
+        f"the prompt of {number(int_of(prompt))} is {number(over)} above the window of "
+        f"{number(int_of(window))} ({text_of(source)} count)."
+    )
+
+
+def _over_budget(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    load, limits = load_now(state), state.limits
+    if load is None or limits.budget is None or load <= limits.budget:
+        return None
+    if limits.window is not None and load > limits.window:
+        return None
+    answered = state.replies.empty_row == 0 and not state.requests.overflow
+    mild = limits.reserve_assumed and answered
+    return (
+        WARNING if mild else CRITICAL,
+        load,
+        limits.budget,
+        limits.window,
+        limits.reserve,
+        limits.reserve_assumed,
+    )
+
+
+def _say_over_budget(facts: Facts) -> str:
+    load, budget, window, reserve, assumed = facts
+    over = int_of(load) - int_of(budget)
+    kind = "an assumed" if assumed else "a"
+    return (
+        f"the prompt of {number(int_of(load))} is {number(over)} above the budget of "
+        f"{number(int_of(budget))} (window {number(int_of(window))} less {kind} reserve of "
+        f"{number(int_of(reserve))})."
+    )
+
+
+def _projected(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    budget = state.limits.budget
+    if budget is None:
+        return None
+    ahead = projection(state)
+    if ahead is None or ahead <= budget:
+        return None
+    load = load_now(state)
+    if load is not None and load > budget:
+        return None
+    return (WARNING, ahead, budget, load, state.limits.reserve_assumed)
+
+
+def _say_projected(facts: Facts) -> str:
+    ahead, budget, load, assumed = facts
+    start = f"{number(int_of(load))} + " if load is not None else "after the compaction, with "
+    added = int_of(ahead) - int_of(load)
+    made = f"{start}{number(added)} added since" if load is not None else f"{start}new items"
+    kind = "budget (its reserve is assumed)" if assumed else "budget"
+    return (
+        f"the next prompt will be about {number(int_of(ahead))} ({made}), above the {kind} of "
+        f"{number(int_of(budget))}."
+    )
+
+
+def _truncates(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    meter = state.meter
+    if meter.identical >= t.identical_requests:
+        return (CRITICAL, "identical", meter.identical, meter.value)
+    if meter.truncated:
+        return (CRITICAL, "bytes", 1, meter.value)
+    return None
+
+
+def _say_truncates(facts: Facts) -> str:
+    form, count, value = facts
+    if form == "identical":
+        return (
+            f"{number(int_of(count))} requests counted exactly {number(int_of(value))} tokens "
+            "while the history grew: the provider cuts the prompt silently."
+        )
+    return (
+        f"the provider counted {number(int_of(value))} tokens, far below what was sent: it cuts "
+        "the prompt silently."
+    )
+
+
+def _bytes(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    size, limit = state.history.request_bytes, state.facts.bytes_limit
+    if state.requests.too_large:
+        return (CRITICAL, size, limit, state.history.images)
+    if size is None or limit is None or size <= limit:
+        return None
+    return (WARNING, size, limit, state.history.images)
+
+
+def _say_bytes(facts: Facts) -> str:
+    size, limit, images = facts
+    text = "the request is too large in bytes"
+    if size is not None and limit is not None:
+        text = f"the request has {number(int_of(size))} bytes, the limit is {number(int_of(limit))}"
+    if images:
+        text += f" ({number(int_of(images))} images)"
+    return text + "; its tokens are not the reason."
+
+
+def _shrink(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (fallback_advice(state),)
+
+
+def _repeat_fails(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (against("continue", "The same prompt would be refused or cut again."),)
+
+
+def _drop_blobs(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (manual("Drop images and other large data from the history."),)
+
+
+def _not_tokens(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (against("compact_fallback", "It frees tokens; here the bytes are the limit."),)
+
+
+DEFINITIONS = (
+    Definition(
+        code="over_window",
+        state=State.OVER,
+        title="Over the window",
+        severity="critical",
+        check=_over_window,
+        sentence=_say_over_window,
+        recommended=_shrink,
+        discouraged=_repeat_fails,
+        doc="The provider refused a request as too large (with or without numbers), or the "
+        "agent's own count is above the window. Closes at the next accepted request.",
+        actions=("compact_fallback",),
+    ),
+    Definition(
+        code="over_budget",
+        state=State.OVER,
+        title="Over the budget",
+        severity="critical; warning where the reserve is assumed and the request was answered",
+        check=_over_budget,
+        sentence=_say_over_budget,
+        recommended=_shrink,
+        discouraged=_repeat_fails,
+        doc="The prompt fits the window but leaves less than the reserve for the answer.",
+        actions=("compact_fallback",),
+    ),
+    Definition(
+        code="projected_over",
+        state=State.OVER,
+        title="The next prompt will be over the budget",
+        severity="warning",
+        check=_projected,
+        sentence=_say_projected,
+        recommended=_shrink,
+        doc="The last reading plus what was added since is above the budget.",
+        actions=("compact_fallback",),
+    ),
+    Definition(
+        code="provider_truncates",
+        state=State.OVER,
+        title="The provider cuts the prompt",
+        severity="critical",
+        check=_truncates,
+        sentence=_say_truncates,
+        recommended=_shrink,
+        doc="The provider's count stands still over 3 full requests while the history grows, or "
+        "is far below the bytes sent although it matched before.",
+        actions=("compact_fallback",),
+    ),
+    Definition(
+        code="bytes_limit",
+        state=State.OVER,
+        title="Too many bytes",
+        severity="warning, critical on refusal",
+        check=_bytes,
+        sentence=_say_bytes,
+        recommended=_drop_blobs,
+        discouraged=_not_tokens,
+        doc="The request's size in bytes is above the limit the agent declared, or was refused.",
+        actions=("manual",),
+    ),
+)

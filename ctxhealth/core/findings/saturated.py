@@ -1,0 +1,135 @@
+"""Above the trigger while nothing is tried."""
+
+from __future__ import annotations
+
+from ctxhealth.core.findings.definition import (
+    WARNING,
+    Definition,
+    Facts,
+    Verdict,
+    fallback_advice,
+    int_of,
+    text_of,
+)
+from ctxhealth.core.latching import advise, is_pressed, manual
+from ctxhealth.core.meter import load_now, trigger_measure
+from ctxhealth.core.model import Advice, State
+from ctxhealth.core.rules import Thresholds
+from ctxhealth.core.state import ChatState
+from ctxhealth.core.wording import number, plural
+
+
+def _over_trigger(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    limits, above = state.limits, state.requests.above
+    if above < 2 or limits.trigger_source != "declared" or state.compactions.running:
+        return None
+    if not is_pressed(state):
+        return None
+    return (WARNING, trigger_measure(state), limits.trigger, limits.trigger_scope, above)
+
+
+def _say_over_trigger(facts: Facts) -> str:
+    measure, trigger, scope, above = facts
+    return (
+        f"the {text_of(scope)} of {number(int_of(measure))} is above the trigger of "
+        f"{number(int_of(trigger))} and {plural(int_of(above) - 1, 'request')} followed without "
+        "an attempt."
+    )
+
+
+def _overdue(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    limits, above = state.limits, state.requests.above
+    if above < t.overdue_requests or state.compactions.running or not is_pressed(state):
+        return None
+    measure = trigger_measure(state)
+    if limits.trigger_source == "declared":
+        return (WARNING, measure, limits.trigger, limits.trigger_scope, above, True)
+    line = overdue_line(state, t)
+    load = load_now(state)
+    if load is None or line is None or load <= line:
+        return None
+    return (WARNING, load, limits.budget, "prompt", above, False)
+
+
+def overdue_line(state: ChatState, t: Thresholds) -> int | None:
+    """Above this a compaction is overdue where the agent declares no trigger.
+
+    90% of the budget, but never more than 25,000 tokens below it: agents with a window of a
+    million start at a fixed distance from its end.
+    """
+    budget = state.limits.budget
+    if budget is None:
+        return None
+    return max(int(t.overdue_share * budget), budget - t.overdue_room)
+
+
+def _say_overdue(facts: Facts) -> str:
+    measure, line, scope, above, declared = facts
+    name = "trigger" if declared else "budget"
+    where = "above" if declared else "close to"
+    return (
+        f"the {text_of(scope)} of {number(int_of(measure))} is {where} the {name} of "
+        f"{number(int_of(line))} and no compaction was tried for "
+        f"{plural(int_of(above), 'request')}; the reason is not known."
+    )
+
+
+def _unreachable(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    limits = state.limits
+    if limits.proven is None or limits.trigger_source != "declared" or limits.on_strip is None:
+        return None
+    if limits.on_strip <= limits.proven:
+        return None
+    return (WARNING, limits.on_strip, limits.proven)
+
+
+def _try_now(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    summarize = advise(state, "compact_summarize", "Let the agent compact now.")
+    fallback = fallback_advice(state)
+    return (summarize, fallback) if summarize.available else (fallback,)
+
+
+def _lower(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (manual("Lower the trigger below the limit that the provider stated."),)
+
+
+DEFINITIONS = (
+    Definition(
+        code="over_trigger",
+        state=State.SATURATED,
+        title="Above the trigger",
+        severity="warning",
+        check=_over_trigger,
+        sentence=_say_over_trigger,
+        recommended=_try_now,
+        doc="Above a declared trigger, and one further request went out without an attempt. A "
+        "learned or assumed trigger is never a reason.",
+        actions=("compact_summarize", "compact_fallback"),
+    ),
+    Definition(
+        code="overdue",
+        state=State.SATURATED,
+        title="Compaction is overdue",
+        severity="warning",
+        check=_overdue,
+        sentence=_say_overdue,
+        recommended=_try_now,
+        doc="3 requests above the declared trigger without an attempt; where the trigger is "
+        "learned or assumed, above 90% of the budget and within 25,000 tokens of it.",
+        actions=("compact_summarize", "compact_fallback"),
+    ),
+    Definition(
+        code="trigger_unreachable",
+        state=State.SATURATED,
+        title="The trigger cannot be reached",
+        severity="warning",
+        check=_unreachable,
+        sentence=lambda facts: (
+            f"the trigger of {number(int_of(facts[0]))} lies above the limit of "
+            f"{number(int_of(facts[1]))} that the provider stated: an overflow comes first."
+        ),
+        recommended=_lower,
+        doc="An overflow error stated a limit below the declared trigger.",
+        actions=("manual",),
+    ),
+)

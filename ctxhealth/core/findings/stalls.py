@@ -1,0 +1,239 @@
+"""Compaction that brings no relief: stalled, emptied, failing summarizer, growth."""
+
+from __future__ import annotations
+
+from ctxhealth.core.findings.definition import (
+    CRITICAL,
+    WARNING,
+    Definition,
+    Facts,
+    Verdict,
+    against,
+    fallback_advice,
+    int_of,
+    text_of,
+)
+from ctxhealth.core.latching import advise, is_pressed
+from ctxhealth.core.meter import load_now, projection
+from ctxhealth.core.model import Advice, State
+from ctxhealth.core.rules import Thresholds
+from ctxhealth.core.state import ChatState
+from ctxhealth.core.wording import number, plural
+
+ERRORS = {
+    "quota": "its quota is used up",
+    "provider": "its provider returns errors",
+    "network": "it cannot be reached",
+    "timeout": "it does not answer in time",
+    "overflow": "its input is larger than its window",
+    "empty": "it answers nothing",
+    "malformed": "its answers have the wrong form",
+    "truncated": "its answers are cut off",
+    "rate_limit": "its rate limit is reached",
+    "auth": "its credentials are refused",
+}
+_WHY = {
+    "nothing_foldable": "nothing could be folded",
+    "no_progress": "nothing was removed",
+    "grew": "the result was larger than what it replaced",
+    "timed_out": "they did not end in time",
+    "durability_failed": "the agent could not store the result",
+}
+
+
+def say_error(error: str | None) -> str:
+    return ERRORS.get(error or "", f"it fails ({error})" if error else "it fails")
+
+
+def budget_reached(state: ChatState, value: int | None) -> bool:
+    budget = state.limits.budget
+    return value is not None and budget is not None and value >= budget
+
+
+def _stalled(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    compactions = state.compactions
+    row = compactions.no_relief
+    if not row:
+        return None
+    load, ahead = load_now(state), projection(state)
+    full = budget_reached(state, load) or budget_reached(state, ahead)
+    if row < t.stalled_attempts and not full:
+        return None
+    own = state.limits.trigger_source in ("declared", "learned")
+    pressed = bool(own and is_pressed(state))
+    calls = compactions.no_relief_calls if compactions.no_relief_calls_known else None
+    return (
+        CRITICAL if pressed or full else WARNING,
+        row,
+        compactions.no_relief_freed,
+        compactions.no_relief_from,
+        compactions.no_relief_scope,
+        calls,
+        compactions.no_relief_cause,
+        state.compactions.summarizer_model,
+    )
+
+
+def _say_stalled(facts: Facts) -> str:
+    row, freed, before, scope, calls, cause, model = facts
+    text = f"{plural(int_of(row), 'compaction')} freed {number(int_of(freed))}"
+    if before is not None:
+        text += f" of {number(int_of(before))} {text_of(scope)} tokens"
+    else:
+        text += " tokens"
+    because = _because(text_of(cause), text_of(model))
+    text += f" because {because}" if because else ""
+    if calls is not None:
+        text += f" ({plural(int_of(calls), 'summarizer call')})"
+    return text + "."
+
+
+def _because(cause: str, model: str) -> str:
+    if cause in _WHY:
+        return _WHY[cause]
+    if cause in ERRORS or cause == "failed" or cause == "other":
+        who = f"the utility model {model}" if model else "the utility model"
+        return who + " " + say_error(cause).removeprefix("it ").replace("its ", "has ", 0)
+    if cause in ("reduced", "fell_back"):
+        return "what they freed was not enough"
+    return ""
+
+
+def _advise_stalled(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (fallback_advice(state),)
+
+
+def _against_stalled(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    compactions = state.compactions
+    found: list[Advice] = []
+    if compactions.summarizer_row:
+        calls = plural(compactions.summarizer_row, "time")
+        why = f"The summarizer failed {calls}: {say_error(compactions.summarizer_class)}."
+        found.append(against("compact_summarize", why))
+    if not state.latches.open:
+        found.append(against("clear_latch", "No latch is set: there is nothing to clear."))
+    return tuple(found)
+
+
+def _emptied(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    if state.compactions.emptied is None:
+        return None
+    return (CRITICAL, state.compactions.emptied)
+
+
+def _advise_emptied(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (
+        advise(state, "restore_backup", "Restore the backup of the history, then fall back."),
+        fallback_advice(state),
+    )
+
+
+def _failing(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    compactions = state.compactions
+    row = compactions.summarizer_row
+    if not row:
+        return None
+    return (
+        CRITICAL if row >= t.summarizer_failures else WARNING,
+        row,
+        compactions.summarizer_calls or None,
+        compactions.summarizer_input,
+        compactions.summarizer_class,
+        compactions.summarizer_model,
+    )
+
+
+def _say_failing(facts: Facts) -> str:
+    row, calls, tokens, error, model = facts
+    who = f"the summarizer {text_of(model)}" if model else "the summarizer"
+    text = f"{who} failed in {plural(int_of(row), 'compaction')} in a row"
+    details: list[str] = []
+    if calls is not None:
+        details.append(plural(int_of(calls), "call"))
+    if tokens is not None:
+        details.append(f"{number(int_of(tokens))} input tokens without a result")
+    if details:
+        text += f" ({', '.join(details)})"
+    return f"{text}: {say_error(text_of(error) or None)}."
+
+
+def _against_failing(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (against("compact_summarize", "It calls the same summarizer again."),)
+
+
+def _grew(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    compactions = state.compactions
+    before, after = compactions.grew_before, compactions.grew_after
+    if before is None or after is None:
+        return None
+    full = budget_reached(state, projection(state)) or budget_reached(state, after)
+    return (CRITICAL if full else WARNING, before, after)
+
+
+def _say_grew(facts: Facts) -> str:
+    before, after = int_of(facts[0]), int_of(facts[1])
+    times = f" (x{after / before:.1f})" if before and after / before >= 1.2 else ""
+    return (
+        f"a compaction made the context larger: {number(before)} to {number(after)}, "
+        f"{number(after - before)} tokens more{times}."
+    )
+
+
+def _advise_grew(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    return (
+        advise(state, "restore_backup", "Restore the history from before that compaction."),
+        fallback_advice(state),
+    )
+
+
+DEFINITIONS = (
+    Definition(
+        code="stalled",
+        state=State.STALLED,
+        title="Compaction brings no relief",
+        severity="critical at or above a declared or learned trigger or the budget, else warning",
+        check=_stalled,
+        sentence=_say_stalled,
+        recommended=_advise_stalled,
+        discouraged=_against_stalled,
+        doc="The last 2 attempts gave no relief, or 1 with the load or its projection over the "
+        "budget. Attempts skipped by a latch do not count. Closes at the first relief.",
+        actions=("compact_fallback",),
+    ),
+    Definition(
+        code="emptied",
+        state=State.STALLED,
+        title="Content was lost in a compaction",
+        severity="critical",
+        check=_emptied,
+        sentence=lambda facts: "a compaction replaced content by a blank or by an error text.",
+        recommended=_advise_emptied,
+        doc="Whatever it freed: the summary that should stand there is missing. Closes at the "
+        "next answered turn.",
+        actions=("restore_backup", "compact_fallback"),
+    ),
+    Definition(
+        code="summarizer_failing",
+        state=State.STALLED,
+        title="The summarizer fails",
+        severity="warning, critical from 3 in a row",
+        check=_failing,
+        sentence=_say_failing,
+        recommended=_advise_stalled,
+        discouraged=_against_failing,
+        doc="Compactions failed at their summarizer. Closes when a summary succeeds.",
+        actions=("compact_fallback",),
+    ),
+    Definition(
+        code="grew",
+        state=State.STALLED,
+        title="A compaction made the context larger",
+        severity="warning, critical at or above the budget",
+        check=_grew,
+        sentence=_say_grew,
+        recommended=_advise_grew,
+        doc="After is above before by more than max(1%, 200 tokens), what was added meanwhile "
+        "subtracted. Closes at the next answered turn or the next real reduction.",
+        actions=("restore_backup", "compact_fallback"),
+    ),
+)

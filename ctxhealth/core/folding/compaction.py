@@ -1,0 +1,352 @@
+"""Compaction attempts: started, finished, judged; what they did to history and load."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ctxhealth.core.attempts import attempt_facts, is_needed, started_view
+from ctxhealth.core.changes import ItemChange
+from ctxhealth.core.folding.context import Context
+from ctxhealth.core.folding.history import remove_items
+from ctxhealth.core.folding.latches import end_inferred, refresh_latches
+from ctxhealth.core.folding.readings import learn_trigger, record_point
+from ctxhealth.core.folding.relief import NOT_COUNTED, decide
+from ctxhealth.core.limits import fixed_part
+from ctxhealth.core.meter import estimate_after, load_now
+from ctxhealth.core.model import AttemptView, Outcome, Relief, StepView, SummarizerView
+from ctxhealth.core.state import (
+    OPEN_REQUESTS,
+    RECENT_ATTEMPTS,
+    RECENT_MARKS,
+    TEXT,
+    ChatState,
+    Mark,
+)
+from ctxhealth.core.wording import clip
+from ctxhealth.engine.outcome import classify_outcome
+from ctxhealth.wire.events import CompactionFinished, CompactionStarted
+from ctxhealth.wire.parts import Summarizer
+
+_UNCHANGED = frozenset({Outcome.NOT_NEEDED, Outcome.NOTHING_FOLDABLE, Outcome.REFUSED})
+_FAILED = frozenset(
+    {
+        Outcome.DURABILITY_FAILED, Outcome.TIMED_OUT, Outcome.SUMMARIZER_FAILED,
+        Outcome.NOTHING_FOLDABLE, Outcome.NO_PROGRESS, Outcome.GREW,
+    }
+)  # fmt: skip
+
+
+def on_compaction_started(state: ChatState, event: CompactionStarted, context: Context) -> None:
+    compactions = state.compactions
+    if event.attempt in compactions.running:
+        context.odd(f"attempt {event.attempt} started twice")
+    elif len(compactions.running) >= OPEN_REQUESTS:
+        oldest = next(iter(compactions.running))
+        _forget(state, oldest)
+    view = started_view(event, context.seq, context.at)
+    compactions.running[event.attempt] = view
+    if event.lease_s is not None:
+        compactions.leases[event.attempt] = context.at + event.lease_s * 1000
+    _remember_base(state, event.attempt)
+    for record in state.latches.open.values():
+        record.rescue_blocked = False
+    end_inferred(state, context)
+    context.changes.attempts[event.attempt] = view
+    context.changes.facts = True
+
+
+def on_compaction_finished(state: ChatState, event: CompactionFinished, context: Context) -> None:
+    compactions = state.compactions
+    started = compactions.running.pop(event.attempt, None)
+    compactions.leases.pop(event.attempt, None)
+    if started is None:
+        if any(view.attempt == event.attempt for view in compactions.recent):
+            context.odd(f"attempt {event.attempt} finished twice")
+            return
+        _remember_base(state, event.attempt)
+        end_inferred(state, context)
+    view = _finished_view(state, event, started, context)
+    view = _classify(state, event, view)
+    _count(state, view)
+    _apply(state, event, view, context)
+    _remember(state, view, context)
+    _follow_up(state, view, context)
+    refresh_latches(state, context)
+    context.changes.facts = True
+
+
+def expire_leases(state: ChatState, context: Context) -> None:
+    """A started attempt past its lease timed out; a late end still replaces that."""
+    compactions = state.compactions
+    for attempt, until in compactions.leases.items():
+        view = compactions.running.get(attempt)
+        if view is not None and context.at >= until and view.outcome is Outcome.RUNNING:
+            view = msgspec.structs.replace(view, outcome=Outcome.TIMED_OUT)
+            compactions.running[attempt] = view
+            context.changes.attempts[attempt] = view
+
+
+def _remember_base(state: ChatState, attempt: str) -> None:
+    """Where load and history stood when the attempt began; -1 is unknown."""
+    load, history = load_now(state), state.history.value
+    base = state.compactions.base
+    base[attempt] = [
+        state.meter.added,
+        -1 if load is None else load,
+        -1 if history is None else history,
+    ]
+    if len(base) > OPEN_REQUESTS:
+        del base[next(iter(base))]
+
+
+def _forget(state: ChatState, attempt: str) -> None:
+    state.compactions.running.pop(attempt, None)
+    state.compactions.leases.pop(attempt, None)
+
+
+def _finished_view(
+    state: ChatState,
+    event: CompactionFinished,
+    started: AttemptView | None,
+    context: Context,
+) -> AttemptView:
+    base = state.compactions.base.get(event.attempt)
+    meanwhile = event.meanwhile
+    if meanwhile is None and started is not None and base is not None:
+        meanwhile = state.meter.added - base[0]
+    before = event.before
+    if before is None and started is not None:
+        before = started.before
+    trigger = event.trigger or (started.trigger if started else None)
+    duration = event.ms
+    if duration is None and started is not None and started.started_at is not None:
+        duration = max(0, context.at - started.started_at)
+    return AttemptView(
+        attempt=event.attempt,
+        outcome=Outcome.UNKNOWN,
+        trigger=trigger or "unknown",
+        scope=event.scope,
+        started_seq=started.started_seq if started else None,
+        finished_seq=context.seq,
+        started_at=started.started_at if started else None,
+        finished_at=context.at,
+        phase=started.phase if started else None,
+        before=before,
+        after=event.after,
+        after_scope=event.after_scope or event.scope,
+        reported=event.reported,
+        reason=clip(event.reason, TEXT),
+        steps=tuple(
+            StepView(step=step.step, before=step.before, after=step.after, calls=step.calls)
+            for step in (event.steps or ())[:16]
+        ),
+        summarizer=_summarizer(state, event.summarizer),
+        input_hash=event.input_hash or (started.input_hash if started else None),
+        ms=duration,
+        backup=clip(event.backup, TEXT),
+        lossy=event.lossy,
+        removed=None if event.removed is None else len(event.removed),
+        added=None if event.added is None else len(event.added),
+        meanwhile=meanwhile,
+    )
+
+
+def _summarizer(state: ChatState, part: Summarizer | None) -> SummarizerView | None:
+    if part is None:
+        return None
+    facts = state.facts
+    return SummarizerView(
+        model=part.model or facts.utility_model,
+        provider=part.provider or facts.utility_provider,
+        window=part.window if part.window is not None else facts.utility_window,
+        calls=part.calls,
+        input=part.input,
+        output=part.output,
+        error=part.error,
+        detail=clip(part.detail, TEXT),
+    )
+
+
+def _classify(state: ChatState, event: CompactionFinished, view: AttemptView) -> AttemptView:
+    facts = attempt_facts(state, event, view)
+    name, flags = classify_outcome(facts)
+    all_flags: tuple[str, ...] = flags
+    if event.inferred:
+        all_flags = (*all_flags, "inferred")
+    outcome = Outcome(name)
+    failed = outcome is Outcome.SUMMARIZER_FAILED
+    return msgspec.structs.replace(
+        view,
+        outcome=outcome,
+        flags=all_flags,
+        freed=facts.freed,
+        needed=is_needed(state, view),
+        error_class=(facts.error or "other") if failed else None,
+        lossy=True if outcome is Outcome.FELL_BACK and view.lossy is None else view.lossy,
+    )
+
+
+def _count(state: ChatState, view: AttemptView) -> None:
+    compactions = state.compactions
+    compactions.finished += 1
+    compactions.outcomes[view.outcome.value] = compactions.outcomes.get(view.outcome.value, 0) + 1
+    if view.outcome not in NOT_COUNTED:
+        state.requests.above = 0
+    _count_summarizer(state, view)
+    if "emptied" in view.flags:
+        compactions.emptied, compactions.emptied_seq = view.attempt, view.finished_seq
+    if view.outcome is Outcome.GREW:
+        compactions.grew_before, compactions.grew_after = view.before, view.after
+    elif view.outcome in (Outcome.REDUCED, Outcome.FELL_BACK):
+        compactions.grew_before = compactions.grew_after = None
+        compactions.emptied = None
+    state.meter.mismatch = view.outcome is Outcome.NOT_COMPARABLE
+    compactions.ineffective = "ineffective" in view.flags
+    compactions.lossy = view.attempt if view.lossy else None
+    if view.outcome is Outcome.REFUSED:
+        compactions.refused = view.reason or view.reported
+
+
+def _count_summarizer(state: ChatState, view: AttemptView) -> None:
+    compactions = state.compactions
+    summarizer = view.summarizer
+    if view.outcome is Outcome.SUMMARIZER_FAILED or view.error_class is not None:
+        compactions.summarizer_row += 1
+        compactions.summarizer_calls += (summarizer.calls or 0) if summarizer else 0
+        if summarizer is not None and summarizer.input is not None:
+            compactions.summarizer_input = (compactions.summarizer_input or 0) + summarizer.input
+        compactions.summarizer_class = view.error_class
+        compactions.summarizer_model = summarizer.model if summarizer else state.facts.utility_model
+    elif view.outcome is Outcome.REDUCED and summarizer is not None and summarizer.calls:
+        compactions.summarizer_row = compactions.summarizer_calls = 0
+        compactions.summarizer_input = compactions.summarizer_class = None
+        compactions.summarizer_fixed_seq = view.finished_seq
+
+
+def _apply(
+    state: ChatState, event: CompactionFinished, view: AttemptView, context: Context
+) -> None:
+    """What changed in the history; a load read before that is no longer one."""
+    if event.removed:
+        remove_items(state, event.removed, context)
+    _add_items(state, event, context)
+    if view.outcome in _UNCHANGED or not _changed(view):
+        return
+    _set_history(state, view)
+    meter = state.meter
+    if meter.doubt is not None or (meter.value is None and view.after is None):
+        meter.doubt = None
+    meter.generation = state.compactions.finished
+    scope = view.after_scope or view.scope
+    estimate = estimate_after(state, view.after, scope)
+    meter.pending, meter.estimate = True, estimate
+    meter.source = "pending"
+    meter.at, meter.seq, meter.request = context.at, context.seq, None
+    meter.added_before = meter.added
+    meter.previous = None
+    meter.identical = 0
+    record_point(state, context)
+
+
+def _changed(view: AttemptView) -> bool:
+    """Whether the attempt left another history behind than it found."""
+    if view.removed or view.added or "emptied" in view.flags:
+        return True
+    if view.outcome in (Outcome.REDUCED, Outcome.FELL_BACK, Outcome.NOT_COMPARABLE):
+        return True
+    return view.freed is not None and view.freed != 0
+
+
+def _add_items(state: ChatState, event: CompactionFinished, context: Context) -> None:
+    for item in event.added or ():
+        context.changes.items.append(
+            ItemChange(
+                "add",
+                item.id,
+                context.seq,
+                context.at,
+                "user" if item.kind == "summary" else None,
+                item.kind,
+                item.tokens,
+                item.in_ or "current",
+            )
+        )
+
+
+def _set_history(state: ChatState, view: AttemptView) -> None:
+    """The history by the after-count; where its parts are not told they become an estimate."""
+    history = state.history
+    after = _history_after(state, view)
+    if after is None:
+        if view.freed is None:
+            history.value = None
+        elif history.value is not None:
+            history.value = max(0, history.value - view.freed)
+    else:
+        history.value, history.source = after, "agent"
+    total = history.value
+    history.estimate = True
+    if total is None:
+        history.bulks = history.topics = history.current = None
+        return
+    current = min(history.current or 0, total)
+    history.current, history.topics = current, None
+    history.bulks = total - current
+
+
+def _history_after(state: ChatState, view: AttemptView) -> int | None:
+    if view.after is None:
+        return None
+    if (view.after_scope or view.scope) == "history":
+        return view.after
+    fixed = fixed_part(state)
+    if fixed is None:
+        return None
+    return max(0, view.after - fixed - (state.history.extras or 0))
+
+
+def _remember(state: ChatState, view: AttemptView, context: Context) -> None:
+    compactions = state.compactions
+    compactions.recent.append(view)
+    if len(compactions.recent) > RECENT_ATTEMPTS:
+        del compactions.recent[0]
+    context.changes.attempts[view.attempt] = view
+    automatic = view.trigger not in ("manual", "forced")
+    if view.outcome not in NOT_COUNTED and automatic:
+        compactions.marks.append(
+            Mark(
+                attempt=view.attempt,
+                requests=state.requests.answered,
+                turns=state.turns.user_count,
+                relief=Relief.UNCONFIRMED.value,
+                outcome=view.outcome.value,
+                needed=view.needed,
+                freed=view.freed,
+            )
+        )
+        if len(compactions.marks) > RECENT_MARKS:
+            del compactions.marks[0]
+        state.turns.attempts += 1
+    _learn_trigger(state, view, context)
+
+
+def _learn_trigger(state: ChatState, view: AttemptView, context: Context) -> None:
+    """Only an attempt that worked shows where the agent starts: a stuck one starts everywhere."""
+    if view.trigger != "proactive" or view.scope != "prompt" or view.before is None:
+        return
+    if view.outcome in (Outcome.REDUCED, Outcome.FELL_BACK) and not state.compactions.no_relief:
+        learn_trigger(state, view.before, context)
+
+
+def _follow_up(state: ChatState, view: AttemptView, context: Context) -> None:
+    """Relief at once where nothing was freed though it was needed; else the next request tells."""
+    compactions = state.compactions
+    if view.outcome in NOT_COUNTED:
+        return
+    freed_nothing = view.freed is not None and view.freed <= 0
+    if view.needed and (freed_nothing or (view.freed is None and view.outcome in _FAILED)):
+        compactions.unjudged = None
+        decide(state, view, Relief.NOT_RELIEVED, context)
+        return
+    compactions.unjudged = view.attempt
+    compactions.unjudged_generation = compactions.finished

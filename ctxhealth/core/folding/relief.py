@@ -1,0 +1,126 @@
+"""Did a compaction help: judged by the next request built after it (domain 4)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ctxhealth.core.folding.context import Context
+from ctxhealth.core.limits import crosses
+from ctxhealth.core.meter import load_now
+from ctxhealth.core.model import AttemptView, Outcome, Relief
+from ctxhealth.core.state import ChatState
+
+# These say nothing about whether compaction works: nothing was wanted, or somebody said no.
+NOT_COUNTED = frozenset({Outcome.NOT_NEEDED, Outcome.CANCELLED, Outcome.REFUSED})
+
+
+def judge_relief(state: ChatState, generation: int, context: Context) -> None:
+    """The reading of a request built after the newest attempt decides that attempt's relief."""
+    compactions = state.compactions
+    if compactions.unjudged is None or generation < compactions.unjudged_generation:
+        return
+    view = find_attempt(state, compactions.unjudged)
+    if view is None:
+        compactions.unjudged = None
+        return
+    relieved = _is_relieved(state, view, context.rules.thresholds.relieved_share)
+    if relieved is None:
+        return
+    compactions.unjudged = None
+    decide(state, view, Relief.RELIEVED if relieved else Relief.NOT_RELIEVED, context)
+
+
+def overflow_after_attempt(state: ChatState, generation: int, context: Context) -> None:
+    """The next request after the attempt overflowed: it brought no relief."""
+    compactions = state.compactions
+    if compactions.unjudged is None or generation < compactions.unjudged_generation:
+        return
+    view = find_attempt(state, compactions.unjudged)
+    compactions.unjudged = None
+    if view is not None:
+        decide(state, view, Relief.NOT_RELIEVED, context)
+
+
+def decide(state: ChatState, view: AttemptView, relief: Relief, context: Context) -> None:
+    """Write an attempt's relief down and count the row of attempts without any."""
+    replace_attempt(state, msgspec.structs.replace(view, relief=relief), context)
+    for mark in reversed(state.compactions.marks):
+        if mark.attempt == view.attempt:
+            mark.relief = relief.value
+            break
+    if view.outcome in NOT_COUNTED:
+        return
+    if relief is Relief.RELIEVED:
+        _relieved(state)
+    else:
+        _not_relieved(state, view)
+
+
+def _is_relieved(state: ChatState, view: AttemptView, share: float) -> bool | None:
+    limits = state.limits
+    if limits.trigger is not None and limits.trigger_source in ("declared", "learned"):
+        if limits.trigger_scope == "history":
+            measure = state.history.value
+        else:
+            measure = load_now(state)
+        if measure is None:
+            return None
+        return not crosses(measure, limits.trigger, limits.trigger_inclusive)
+    return _clearly_smaller(state, view, share)
+
+
+def _clearly_smaller(state: ChatState, view: AttemptView, share: float) -> bool | None:
+    """With no trigger of the agent's own: relieved when clearly smaller than before."""
+    base = state.compactions.base.get(view.attempt)
+    if view.scope == "history":
+        measure, before = state.history.value, view.before
+    else:
+        measure = load_now(state)
+        before = base[1] if base and base[1] >= 0 else view.before
+    if measure is None or before is None:
+        return None
+    return measure <= share * before
+
+
+def _relieved(state: ChatState) -> None:
+    compactions = state.compactions
+    compactions.no_relief = compactions.no_relief_calls = compactions.no_relief_freed = 0
+    compactions.no_relief_calls_known = True
+    compactions.no_relief_from = compactions.no_relief_cause = None
+
+
+def _not_relieved(state: ChatState, view: AttemptView) -> None:
+    compactions = state.compactions
+    compactions.no_relief += 1
+    calls = view.summarizer.calls if view.summarizer else None
+    if calls is None:
+        compactions.no_relief_calls_known = False
+    else:
+        compactions.no_relief_calls += calls
+    compactions.no_relief_freed += max(0, view.freed or 0)
+    if view.before is not None:
+        compactions.no_relief_from, compactions.no_relief_scope = view.before, view.scope
+    compactions.no_relief_cause = cause_of(view)
+
+
+def cause_of(view: AttemptView) -> str | None:
+    """The one word that explains the attempt: the summarizer's error class, else its reason."""
+    if view.outcome is Outcome.SUMMARIZER_FAILED:
+        return view.error_class or "failed"
+    return view.outcome.value
+
+
+def find_attempt(state: ChatState, attempt: str) -> AttemptView | None:
+    for view in reversed(state.compactions.recent):
+        if view.attempt == attempt:
+            return view
+    return None
+
+
+def replace_attempt(state: ChatState, view: AttemptView, context: Context) -> None:
+    recent = state.compactions.recent
+    for index, entry in enumerate(recent):
+        if entry.attempt == view.attempt:
+            recent[index] = view
+            break
+    context.changes.attempts[view.attempt] = view

@@ -1,0 +1,92 @@
+"""What the fold judges by: thresholds, the model table and the operators' overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ctxhealth.core.windows import ModelWindow, table_window
+
+Lookup = Callable[[str, str | None], ModelWindow | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Thresholds:
+    """Every number that a finding rests on. Times in milliseconds, shares from 0 to 1."""
+
+    # Defaults where the agent declares none (both are marked assumed).
+    reserve_tokens: int = 4_096
+    reserve_share: float = 0.05
+    trigger_share: float = 0.8
+    # Load.
+    near_trigger_share: float = 0.9
+    jump_share: float = 0.25
+    huge_item_share: float = 0.2
+    overdue_requests: int = 3
+    overdue_share: float = 0.9
+    overdue_room: int = 25_000
+    forecast_requests: int = 3
+    reserve_share_of_window: float = 0.9
+    # The meter.
+    undercount: float = 0.8
+    overcount: float = 1.25
+    calibration_pairs: int = 3
+    window_conflict_share: float = 0.02
+    evidence_share: float = 0.25
+    truncated_share: float = 0.6
+    identical_requests: int = 3
+    cumulative_steps: int = 3
+    # Compaction.
+    stalled_attempts: int = 2
+    summarizer_failures: int = 3
+    loop_compactions: int = 3
+    loop_requests: int = 10
+    loop_turns: int = 2
+    loop_turn_row: int = 3
+    relieved_share: float = 0.95
+    retries_growing: int = 2
+    # Replies and turns.
+    empty_replies: int = 2
+    repeated_replies: int = 3
+    failing_turns: int = 2
+    # Time.
+    unanswered_ms: int = 10 * 60_000
+    hung_ms: int = 180_000
+    hung_medians: int = 5
+    call_ms: int = 10 * 60_000
+    offline_ms: int = 45_000
+    live_transcript_ms: int = 60 * 60_000
+    skew_ms: int = 30_000
+    # Latches.
+    cooldown_headroom_share: float = 0.1
+    growth_share: float = 0.05
+    inferred_requests: int = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WindowOverride:
+    """An operator's word about a model's window; it stands above every other source."""
+
+    model: str
+    window: int
+    provider: str | None = None
+    by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    lookup: Lookup = table_window
+    overrides: tuple[WindowOverride, ...] = ()
+
+    def override(self, model: str | None, provider: str | None) -> WindowOverride | None:
+        """The override that names this model, and this provider or none."""
+        for entry in self.overrides:
+            if entry.model == model and entry.provider in (None, provider):
+                return entry
+        return None
+
+
+def default_rules() -> Rules:
+    """The packaged table, the default thresholds, no override."""
+    return Rules()

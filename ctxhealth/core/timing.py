@@ -1,0 +1,63 @@
+"""Since when something hangs or nothing happens, and when a tick must look at it again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ctxhealth.core.meter import median
+from ctxhealth.core.rules import Thresholds
+from ctxhealth.core.state import ChatState
+
+
+class Hanging(NamedTuple):
+    """``what``: request or compaction; hung from ``due`` on, in server ms."""
+
+    what: str
+    name: str
+    since: int
+    due: int
+
+
+def hung_since(state: ChatState, thresholds: Thresholds) -> Hanging | None:
+    """What is open and would hang first; None while nothing is open or it cannot be known."""
+    if state.link.closed or state.link.state in ("late", "offline"):
+        return None
+    found: list[Hanging] = []
+    limit = patience(state, thresholds)
+    for name, sent in state.requests.open.items():
+        found.append(Hanging("request", name, sent.at, sent.at + limit))
+    for name, view in state.compactions.running.items():
+        since = view.started_at or 0
+        due = state.compactions.leases.get(name, since + limit)
+        found.append(Hanging("compaction", name, since, due))
+    return min(found, key=lambda entry: entry.due) if found else None
+
+
+def patience(state: ChatState, thresholds: Thresholds) -> int:
+    """How long a request may take in this chat: max(180 s, 5 x its median)."""
+    durations = state.requests.durations
+    usual = median(durations) * thresholds.hung_medians if durations else 0
+    return max(thresholds.hung_ms, usual)
+
+
+def quiet_since(state: ChatState) -> int | None:
+    """Since when a waiting user's chat has nothing under way; None when that is not so."""
+    turns = state.turns
+    if turns.waiting_since is None or state.link.closed:
+        return None
+    if state.requests.open or state.compactions.running or state.history.open_calls:
+        return None
+    if turns.open and state.last_event_at is not None:
+        # A call that the agent does not report may run inside an open turn.
+        return max(turns.waiting_since, state.last_event_at)
+    return turns.waiting_since
+
+
+def is_followed(state: ChatState, thresholds: Thresholds, at: int) -> bool:
+    """False for a transcript that nobody is writing any more."""
+    link = state.link
+    if not link.read_only and link.state != "imported":
+        return True
+    if link.closed or state.last_event_at is None:
+        return False
+    return at - state.last_event_at <= thresholds.live_transcript_ms

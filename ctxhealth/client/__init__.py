@@ -14,7 +14,8 @@ from .chat import Chat
 from .context import Cancelled, CommandContext, Expired, Failed, Refused
 from .http import PostFailed, post_events
 from .redact import redact
-from .reporter import Reporter, live
+from .reporter import Reporter
+from .runtime import live
 
 __all__ = [
     "Cancelled",

@@ -41,7 +41,7 @@ def body(kind: str, ts: int, chat: str | None, given: dict[str, Any], texts: Tex
     if chat is not None:
         event["chat"] = chat
     event.update({key: value for key, value in given.items() if value is not None})
-    texts.apply(event)
+    texts.apply(kind, event)
     _bound(event)
     raw = encoded(event)
     return raw if len(raw) <= BODY_BYTES else within(event, raw)

@@ -285,7 +285,7 @@ class Chat:
 
     def note(self, text: str, level: str = "info", *, ts: int | None = None, **more: Any) -> None:
         """Free text for this chat's log. ``level``: debug, info, warning, error."""
-        self.event("note", ts=ts, text=text[:4_000], level=level, **more)
+        self.event("note", ts=ts, text=text, level=level, **more)
 
     def gap(self, count: int, reason: str, *, ts: int | None = None) -> None:
         """Say aloud that ``count`` events of this chat were left out."""

@@ -75,7 +75,7 @@ def websocket_url(url: str) -> str:
 
 def dial(url: str, token: str, agent: str) -> ClientConnection:
     """Open the socket. No Origin and no cookies: the server refuses browsers on this route."""
-    return connect(
+    connecting = connect(
         websocket_url(url),
         additional_headers={"Authorization": f"Bearer {token}"},
         user_agent_header=agent,
@@ -84,6 +84,8 @@ def dial(url: str, token: str, agent: str) -> ClientConnection:
         close_timeout=2,
         max_size=_READ_LIMIT,
     )
+    # Entered and never left, as it outlives this call; every release of websockets takes it so.
+    return connecting.__enter__()
 
 
 def greet(ws: ClientConnection, hello: str) -> dict[str, Any]:

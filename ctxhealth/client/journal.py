@@ -16,6 +16,7 @@ from .outbox import Outbox, Statement
 
 log = logging.getLogger("ctxhealth.client")
 Item = tuple[str, "str | None", bytes]
+_POLL_S = 0.02
 _FENCED = ("compaction.finished", "latch.set", "latch.cleared")
 
 
@@ -39,6 +40,7 @@ class Journal:
         self._queue: list[Item] = []
         self._bytes = 0
         self._owed = 0
+        self._moved_by = 0
         self._max_events, self._max_bytes = queue_events, queue_bytes
         self._unconfirmed: deque[tuple[int, str]] = deque()
 
@@ -146,6 +148,7 @@ class Journal:
             epoch, before = self.outbox.epoch, self.outbox.next_seq
             by()
             delta = self.outbox.next_seq - before
+            self._moved_by += delta
             self._unconfirmed = deque((seq + delta, chat) for seq, chat in self._unconfirmed)
         if self.outbox.epoch != epoch:
             self.tracks.new_epoch()
@@ -155,24 +158,33 @@ class Journal:
         deadline = time.monotonic() + timeout
         if not self.ready.wait(timeout):
             return False
-        target = self._head()
+        mark: int | None = None
         with self.moved:
-            while target is None or self.outbox.acked < target:
+            while mark is None or not self._reached(mark):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                if target is None:
+                if mark is None:
                     self.wake.set()
-                    target = self._head()
-                self.moved.wait(min(left, 0.02) if target is None else left)
+                    mark = self._mark()
+                self.moved.wait(min(left, _POLL_S))
         return True
 
-    def _head(self) -> int | None:
-        """The last seq given, once nothing is queued; never waits for the outbox's lock."""
+    def _mark(self) -> int | None:
+        """The last seq given, less what repairs moved; None while something is queued."""
+        # The lock is only tried: its holders may be waiting for ``moved``, which we hold.
         if not self.outbox.lock.acquire(blocking=False):
             return None
         try:
-            return None if self._queue else self.outbox.next_seq - 1
+            return None if self._queue else self.outbox.next_seq - 1 - self._moved_by
+        finally:
+            self.outbox.lock.release()
+
+    def _reached(self, mark: int) -> bool:
+        if not self.outbox.lock.acquire(blocking=False):
+            return False
+        try:
+            return self.outbox.acked >= mark + self._moved_by
         finally:
             self.outbox.lock.release()
 

@@ -19,7 +19,7 @@ from .connection import Hello
 from .epochs import Names, now_ms
 from .fences import Fence
 from .outbox import Bounds
-from .runtime import resign, runtime, take_over
+from .runtime import resign, take_over
 from .station import Room, Station
 from .texts import Redactor, TextPolicy
 from .uplink import Target
@@ -140,7 +140,7 @@ class Reporter:
 
     def note(self, text: str, level: str = "info", **fields: Any) -> None:
         """Free text for the log, without a chat. ``level``: debug, info, warning, error."""
-        self.event("note", text=text[:4_000], level=level, **fields)
+        self.event("note", text=text, level=level, **fields)
 
     def gap(self, count: int, reason: str, *, chat: str | None = None) -> None:
         """Say aloud that ``count`` events were left out, and why."""
@@ -304,9 +304,3 @@ class Reporter:
         if what not in self._told and len(self._told) < _MAX_TOLD:
             self._told.add(what)
             log.warning("%s", what, exc_info=sys.exc_info()[0] is not None)
-
-
-def live(agent: str) -> Reporter | None:
-    """The reporter of ``agent`` in this process, whoever made it."""
-    found: Reporter | None = runtime().reporters.get(agent)
-    return found

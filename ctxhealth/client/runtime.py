@@ -39,3 +39,8 @@ def resign(agent: str, leaver: Any) -> None:
     with shared.lock:
         if shared.reporters.get(agent) is leaver:
             del shared.reporters[agent]
+
+
+def live(agent: str) -> Any:
+    """The reporter of ``agent`` in this process, whoever made it, or None."""
+    return runtime().reporters.get(agent)

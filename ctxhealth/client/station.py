@@ -86,8 +86,8 @@ class Station:
         return self.journal.outbox if keep else None
 
     def worth_waiting(self) -> bool:
-        """Whether a flush before the end can save something that would be lost."""
-        hopeful = self.room.path is None and self.uplink.state in ("starting", "connecting")
+        """Whether a flush before the end can deliver something: also by a first connection."""
+        hopeful = self.uplink.state in ("starting", "connecting")
         return self.uplink.link is not None or (hopeful and self.started)
 
     def status(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .limits import EXCERPT_CHARS, TEXT_CHARS
+from .limits import EXCERPT_CHARS, SENTENCE_CHARS, TEXT_CHARS
 from .redact import redact
 
 TEXT_MODES = ("none", "excerpt", "full")
@@ -24,9 +24,14 @@ class TextPolicy:
         self.mode = mode
         self.extra = extra
 
-    def apply(self, fields: dict[str, Any]) -> None:
-        """Reduce the text fields of one event in place, and those of its bulks and topics."""
-        if self.mode == "none":
+    def apply(self, kind: str, fields: dict[str, Any]) -> None:
+        """Reduce the text fields of one event in place, and those of its bulks and topics.
+
+        The text of a note is the agent's own word, not a chat's content.
+        """
+        if kind == "note":
+            fields["text"] = cut(redact(str(fields.get("text", ""))), SENTENCE_CHARS)
+        elif self.mode == "none":
             _strip(fields)
         else:
             self._shorten(fields)

@@ -23,7 +23,7 @@ SUMMARIES = 5_000
 VERSIONS = 50_000
 PAGES = 200
 ORIGINS = 1_000
-OUTCOMES_SECONDS = 5.0
+COUNTS_SECONDS = 5.0
 MIN_AGE_SECONDS = 1.0
 MAX_AGE_SECONDS = 12.0
 # A page that takes long to query is queried less often: at most a tenth of one thread each.
@@ -68,6 +68,7 @@ class Board:
     _pages: Recent[BoardFilters, Loaded] = field(default_factory=lambda: Recent(PAGES))
     _loading: dict[BoardFilters, asyncio.Task[Loaded]] = field(default_factory=dict)
     _outcomes: tuple[float, dict[str, int]] | None = None
+    _severities: tuple[float, dict[str, int]] | None = None
 
     def note(self, changes: Iterable[ChatChange | CommandChange]) -> dict[int, int]:
         """Commits of this process, oldest first; returns the versions of the chats in them."""
@@ -128,10 +129,17 @@ class Board:
         if not task.cancelled():
             task.exception()  # Looked at, also where every browser has left meanwhile.
 
+    async def severities(self) -> dict[str, int]:
+        """Chats of the whole fleet per severity, at most some seconds old."""
+        now = asyncio.get_running_loop().time()
+        if self._severities is None or now > self._severities[0] + COUNTS_SECONDS:
+            self._severities = (now, await self.reads.query(queries.counts_by_severity))
+        return self._severities[1]
+
     async def outcomes(self) -> dict[str, int]:
         """Compaction outcomes of the fleet's last hour, at most some seconds old."""
         now = asyncio.get_running_loop().time()
-        if self._outcomes is None or now > self._outcomes[0] + OUTCOMES_SECONDS:
+        if self._outcomes is None or now > self._outcomes[0] + COUNTS_SECONDS:
             self._outcomes = (now, await self.reads.query(queries.fleet_outcomes))
         return self._outcomes[1]
 

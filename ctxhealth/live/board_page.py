@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ctxhealth.live.board import Loaded
 from ctxhealth.live.browser import Counts, json_frame
+from ctxhealth.live.matching import matches
 from ctxhealth.live.service import Live
 from ctxhealth.live.shown import Shown
 from ctxhealth.store import queries
@@ -19,7 +20,8 @@ class BoardPage:
     """The first page under the filters, and further rows that the browser says it shows.
 
     Frames: the header's regions; the rows that changed; ``order`` with the ids of the first page
-    whenever they changed. A row that is in ``order`` has been sent before or with it.
+    whenever they changed and those that no longer belong to this page at all (``gone``). A row
+    that is in ``order`` has been sent before it.
     """
 
     def __init__(self, live: Live, query: Mapping[str, str], *, operate: bool) -> None:
@@ -36,6 +38,8 @@ class BoardPage:
 
     @property
     def due(self) -> float | None:
+        if any(row is None for row in self._extra.values()):
+            return 0.0
         return self._live.board.due(self._loaded) if self._loaded else None
 
     def concerns(self, chats: Iterable[int]) -> bool:
@@ -48,20 +52,26 @@ class BoardPage:
         self._extra = {chat: known.get(chat) for chat in chats[:MAX_EXTRA] if chat not in first}
 
     async def counts(self) -> Counts:
-        loaded = await self._live.board.page(self._filters)
-        return {"states": loaded.page.counts_by_state}
+        return await self._live.board.severities()
 
     async def frames(self) -> list[str]:
         board = self._live.board
         self._loaded = await board.page(self._filters)
         rows = [board.current(row) for row in self._loaded.page.rows]
         order = [row.id for row in rows]
-        await self._load_extra(set(order))
-        shown = [*rows, *(board.current(row) for row in self._extra.values() if row)]
+        gone = await self._load_extra(set(order))
+        extra = [board.current(row) for row in self._extra.values() if row]
+        gone += [row.id for row in extra if not matches(self._filters, row)]
+        for chat in gone:
+            self._extra.pop(chat, None)
+        shown = [*rows, *(row for row in extra if row.id in self._extra)]
         frames = [*await self._header_frames(), *await self._row_frames(shown)]
-        if order != self._order:
+        if order != self._order or gone:
+            # What left the first page is still on the browser's, until it is known to be gone.
+            left = [chat for chat in self._order if chat not in set(order)]
+            self._extra.update(dict.fromkeys(left[: MAX_EXTRA - len(self._extra)]))
             self._order = order
-            frames.append(json_frame("order", ids=order))
+            frames.append(json_frame("order", ids=order, gone=gone))
         return frames
 
     async def _row_frames(self, shown: list[BoardRow]) -> list[str]:
@@ -85,19 +95,16 @@ class BoardPage:
         differing = self._header.differing(regions)
         return ["\n".join(differing)] if differing else []
 
-    async def _load_extra(self, first: set[int]) -> None:
-        """Rows that the browser shows beyond the first page; chats that are gone are dropped."""
+    async def _load_extra(self, first: set[int]) -> list[int]:
+        """Rows that the browser shows beyond the first page; returns the chats that are gone."""
         self._extra = {chat: row for chat, row in self._extra.items() if chat not in first}
         missing = [chat for chat, row in self._extra.items() if row is None or self._behind(row)]
         if not missing:
-            return
+            return []
         found = await self._live.reads.query(lambda: queries.board_rows(missing))
         by_id = {row.id: row for row in found}
-        for chat in missing:
-            if chat in by_id:
-                self._extra[chat] = by_id[chat]
-            else:
-                del self._extra[chat]
+        self._extra.update({chat: by_id.get(chat) for chat in missing})
+        return [chat for chat in missing if chat not in by_id]
 
     def _behind(self, row: BoardRow) -> bool:
         """A newer version was heard of than this process has the summary of."""

@@ -22,7 +22,7 @@ TICK_SECONDS = 15.0
 SEND_TIMEOUT_SECONDS = 10.0
 
 Send = Callable[[str], Awaitable[None]]
-Counts = dict[str, dict[str, int]]
+Counts = dict[str, int]
 
 
 class LivePage(Protocol):
@@ -96,7 +96,8 @@ class Browser:
             for frame in await self.page.frames():
                 await self._send_in_time(frame)
             await asyncio.sleep(pause_after(loop.time() - started))
-            await self._wait_until(min(tick_at, self.page.due or tick_at))
+            due = self.page.due
+            await self._wait_until(tick_at if due is None else min(tick_at, due))
 
     async def _wait_until(self, moment: float) -> None:
         timeout = moment - asyncio.get_running_loop().time()

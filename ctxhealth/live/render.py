@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from ctxhealth.live.caching import Recent
 from ctxhealth.live.chats import ChatView
 from ctxhealth.live.reads import Reads
+from ctxhealth.store import queries
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import BoardRow
 from ctxhealth.web import fragments
+from ctxhealth.web.agent_rows import agent_lines
 
 ROWS = 10_000
 CHATS = 100
@@ -59,6 +61,12 @@ class Renderer:
             self._chats.put((view, operate), regions)
             self.rendered += 1
         return regions
+
+    async def agents(self) -> dict[str, str]:
+        lines = await self.reads.query(lambda: agent_lines(queries.agents_list()))
+        now = now_ms()
+        html = await self.reads.render(lambda: fragments.agents_table(lines, now))
+        return {"agents-table": html}
 
     async def header(
         self,

@@ -21,10 +21,11 @@ def main(wanted: dict[str, Any]) -> dict[str, Any]:
     first_start.database_prepare()
     people = wanted.get("people", {"ada": "operator"})
     tokens = wanted.get("tokens", {"agents": ["ingest", "command"]})
+    links = wanted.get("links", 6)
     answer: dict[str, Any] = {"logins": {}, "tokens": {}}
     for name, role in people.items():
         user = writes.user_ensure(username=name, role=role)
-        answer["logins"][name] = [writes.login_link_create(user=user) for _ in range(4)]
+        answer["logins"][name] = [writes.login_link_create(user=user) for _ in range(links)]
     for name, scopes in tokens.items():
         answer["tokens"][name] = writes.token_create(name=name, scopes=scopes).secret
     for name in wanted.get("disable", []):

@@ -28,6 +28,7 @@ class Server:
         self.port = 0
         self.environment = environment
         self.lines: list[str] = []
+        self.answer: dict[str, Any] = {}
         self._process: subprocess.Popen[str] | None = None
 
     @property

@@ -31,7 +31,7 @@ class Counter:
         return [f"<i>{self.looks}</i>"]
 
     async def counts(self) -> Counts:
-        return {"states": {"over": 1}}
+        return {"critical": 1}
 
 
 async def yes() -> bool:
@@ -59,7 +59,7 @@ def test_a_page_gets_a_tick_and_its_whole_state_on_connect() -> None:
         await until(lambda: len(sent) == 2)
         task.cancel()
         assert sent[0].startswith('{"type":"tick","now":')
-        assert '"states":{"over":1}' in sent[0]
+        assert '"critical":1' in sent[0]
         assert sent[1] == "<i>1</i>"
 
     run(scenario())

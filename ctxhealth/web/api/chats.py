@@ -20,6 +20,7 @@ from ctxhealth.web.api.rendering import event_shape, in_full, json_response, row
 router = Router(tags=["chats"])
 
 MAX_ID = 2**63 - 1
+STATES = tuple(state.value for state in State)
 ChatId = Annotated[int, Path(ge=1, le=MAX_ID, description="The chat's number here.")]
 ChatSeq = Annotated[int, Path(ge=0, le=MAX_ID, description="A place in the chat's log.")]
 Word = Annotated[str, Query(max_length=200)]
@@ -135,8 +136,8 @@ def no_chat(chat_id: int) -> ApiError:
 def _states(text: str) -> tuple[str, ...]:
     given = tuple(word for word in text.split(",") if word)
     for word in given:
-        if word not in State:
-            names = ", ".join(State)
+        if word not in STATES:
+            names = ", ".join(STATES)
             raise ApiError(422, f"Not a state: {word[:40]!r}. States are {names}.", field="state")
     return given
 

@@ -11,7 +11,7 @@ from ctxhealth.ops import doctor
 
 class Command(BaseCommand):
     help = "Look at settings, database, disk and hints, and say what is wrong."
-    requires_system_checks: list[str] = []
+    requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
         faults = 0

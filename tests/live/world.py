@@ -1,0 +1,78 @@
+"""Chats made the way agents make them, without a socket: events through the store's own door."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ctxhealth.store import queries, through, unit, writes
+from ctxhealth.store.intake import Receipt, intake_of
+from ctxhealth.store.projects import default_project
+from ctxhealth.store.writes.agents import Connected
+from ctxhealth.wire import decode_event
+from ctxhealth.wire.frames import Capabilities, Hello
+
+COMMANDS = ["compact_fallback", "clear_latch", "continue", "snapshot", "ping"]
+Body = dict[str, Any]
+
+
+class Agent:
+    """An agent's stream: numbers its events and submits them."""
+
+    def __init__(self, name: str = "robot", commands: Iterable[str] = COMMANDS) -> None:
+        caps = Capabilities(commands=list(commands), fallback="engine")
+        hello = Hello(protocols=[1], agent=name, epoch=f"epoch-{name}", caps=caps, runtime="test")
+        self.connected: Connected = writes.agent_connect(project=default_project().pk, hello=hello)
+        self.seq = self.connected.acked
+
+    def report(self, *bodies: Body) -> Receipt:
+        intakes = []
+        for body in bodies:
+            self.seq += 1
+            whole = {"seq": self.seq, "ts": now(), **body}
+            intakes.append(intake_of(decode_event(msgspec.json.encode(whole))))
+
+        def submit() -> Receipt:
+            work = unit.current()
+            assert work is not None
+            return work.submit(self.connected.stream, self.connected.conn_no, intakes)
+
+        return through.call(submit)
+
+    def chat(self, name: str, load: int | None = None, **facts: Any) -> int:
+        """Open a chat, with one answered turn where ``load`` says how large; its number here."""
+        facts = {"title": f"Chat {name}", "window": 200_000, "model": "model-x", **facts}
+        self.report({"type": "chat.opened", "chat": name, **facts})
+        if load is not None:
+            self.turn(name, load)
+        found = queries.chat_find(self.connected.stream.agent_name, name)
+        assert found is not None
+        return found.id
+
+    def turn(self, chat: str, load: int) -> None:
+        turn = f"turn-{self.seq}"
+        self.report(*answered(chat, turn, load))
+
+
+def answered(chat: str, turn: str, load: int) -> list[Body]:
+    request = f"request-{turn}"
+    return [
+        {"type": "turn.started", "chat": chat, "turn": turn, "kind": "user"},
+        {"type": "request.sent", "chat": chat, "request": request, "local": load},
+        {
+            "type": "model.replied",
+            "chat": chat,
+            "request": request,
+            "usage": {"dialect": "openai", "input": load, "output": 100},
+            "finish": "stop",
+            "content": {"text_chars": 80, "tool_calls": 0, "thinking_chars": 0, "data": 0},
+        },
+        {"type": "turn.ended", "chat": chat, "turn": turn, "outcome": "answered"},
+    ]
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxhealth.readers.base import Event
 from ctxhealth.readers.claude_code import texts
 from ctxhealth.readers.claude_code.compactions import Compactions
 from ctxhealth.readers.claude_code.context import Context

@@ -192,6 +192,8 @@ class ClaudeCodeReader:
             for event in chat.line.take():
                 self.counts["events"] += 1
                 self.counts[event["type"]] += 1
+                if event.get("synthetic"):
+                    self.counts["synthetic"] += 1
                 yield event
         self._sides.forget_ended()
         if self._troubles.due:

@@ -1,0 +1,90 @@
+"""``ctxhealth tail`` and ``ctxhealth watch``: arguments and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ctxhealth import __version__
+from ctxhealth.cli.errors import INTERRUPTED, CannotSend
+from ctxhealth.cli.tail import tail
+from ctxhealth.cli.watch import default_folder, watch
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+Command = Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. 0 done, 2 wrong input, 3 refused by the server, 130 interrupted."""
+    parser = argparse.ArgumentParser(prog="ctxhealth", description="Context health of LLM agents.")
+    parser.add_argument("--version", action="version", version=f"ctxhealth {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    about = "send one session file, whole or while it grows"
+    tail_arguments(commands.add_parser("tail", help=about, description=about))
+    about = "follow all sessions of an agent product, new ones and sub-agents included"
+    watch_arguments(commands.add_parser("watch", help=about, description=about))
+    options = parser.parse_args(argv)
+    return run(tail if options.command == "tail" else watch, options)
+
+
+def run(command: Command, options: argparse.Namespace) -> int:
+    """Run ``command`` and turn what stops it into one sentence and an exit code."""
+    try:
+        return command(options)
+    except CannotSend as error:
+        print(error, file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def tail_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a Claude Code session (.jsonl)")
+    parser.add_argument(
+        "--follow", "-f", action="store_true", help="go on while the file grows, until Ctrl-C"
+    )
+    parser.add_argument("--chat", help="the chat's id; the session's own where not given")
+    parser.add_argument(
+        "--no-subagents", action="store_true", help="leave out the files of its sub-agents"
+    )
+    _common(parser)
+
+
+def watch_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("product", choices=["claude-code"], help="whose sessions")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", help=f"where they are; {default_folder()} if not given"
+    )
+    parser.add_argument(
+        "--once", action="store_true", help="send what is there and end, instead of following"
+    )
+    parser.add_argument(
+        "--since-days", type=float, metavar="N",
+        help="leave out files that did not change in the last N days",
+    )  # fmt: skip
+    _common(parser)
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--url", default=os.environ.get("CTXHEALTH_URL") or DEFAULT_URL,
+        help=f"the server; CTXHEALTH_URL or {DEFAULT_URL} if not given",
+    )  # fmt: skip
+    parser.add_argument("--token", help="an agent token; better in CTXHEALTH_TOKEN or a file")
+    parser.add_argument("--token-file", type=Path, help="a file that holds the agent token")
+    parser.add_argument("--agent", default="claude-code", help="the agent's name on the pages")
+    parser.add_argument(
+        "--text", choices=["excerpt", "none"], default="excerpt",
+        help="how much of the text leaves this machine: 400 redacted characters, or none",
+    )  # fmt: skip
+    parser.add_argument(
+        "--state", type=Path, help="the folder that remembers what was sent already"
+    )
+    parser.add_argument(
+        "--again", action="store_true",
+        help="forget what was sent already and begin anew, for a server that lost it",
+    )  # fmt: skip
+    parser.add_argument("--quiet", "-q", action="store_true", help="say only what went wrong")

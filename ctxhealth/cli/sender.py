@@ -1,0 +1,145 @@
+"""From readers to the server: the reporter, its outbox in a file, and waiting where it is full."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sqlite3
+from argparse import Namespace
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from ctxhealth.cli.console import Console
+from ctxhealth.cli.errors import REFUSED, CannotSend
+from ctxhealth.cli.places import Place, Places
+from ctxhealth.client import Reporter
+from ctxhealth.client.connection import websocket_url
+from ctxhealth.client.filing import Filing
+from ctxhealth.readers.base import Event
+
+# Events on their way; more wait in their file.
+_UNDER_WAY = 8_000
+_OPEN_S = 15.0
+_REFUSALS = {
+    4401: "The server does not know this token (or it was revoked or has expired). "
+    "`manage.py issue_token NAME` makes a new one.",
+    401: "The server does not know this token. `manage.py issue_token NAME` makes a new one.",
+    4403: "This token may not report as this agent: {why}.",
+    403: "The server refuses this connection: {why}.",
+    4406: "The server speaks another version of the protocol: {why}.",
+    4408: "Another process reports as this agent now: end it, or use another --agent.",
+}
+
+
+class Sender:
+    """Blocks instead of dropping: a file waits, an agent would not."""
+
+    def __init__(self, options: Namespace, console: Console) -> None:
+        token = _token(options)
+        self.url = options.url.rstrip("/")
+        try:
+            websocket_url(self.url)
+        except ValueError as error:
+            raise CannotSend(f"--url: {error}.") from error
+        self._console = console
+        logging.getLogger("ctxhealth.client").setLevel(logging.CRITICAL)
+        self.token = token
+        outbox = _folder(options, self.url) / "outbox.sqlite3"
+        self.reporter = Reporter(
+            self.url, token, agent=options.agent, runtime="claude-code", outbox=outbox,
+            text=options.text, capabilities={"read_only": True, "commands": [], "fallback": "none"},
+        )  # fmt: skip
+        self._filing = Filing(self.reporter)
+        self._open(outbox)
+        self.places = Places(self._filing)
+        if options.again:
+            self._filing.file((), [Places.forget()])
+
+    def send(self, events: Sequence[Event], places: Sequence[Place]) -> None:
+        """Keep ``events`` and ``places`` together, once there is room on the way."""
+        while not self.reporter.wait_below(_UNDER_WAY, 0.5):
+            self._complain()
+        self._heard()
+        try:
+            self._filing.file(events, [Places.keep(place) for place in places])
+        except sqlite3.Error as error:
+            raise CannotSend(f"The state folder cannot be written: {error}.") from error
+
+    def drain(self) -> None:
+        """Wait until the server has everything."""
+        while not self.reporter.flush(0.5):
+            self._complain()
+        self._heard()
+
+    def check(self) -> None:
+        """Say whether the server is there; raises CannotSend where it refuses for good."""
+        if self.reporter.connected:
+            self._heard()
+        else:
+            self._complain()
+
+    def close(self) -> int:
+        """How many events wait for the next time."""
+        waiting = int(self.reporter.status()["unacked"])
+        self.reporter.close(2.0)
+        return waiting
+
+    def _open(self, outbox: Path) -> None:
+        if not self._filing.ready(_OPEN_S):
+            trouble = self.reporter.status()["outbox_error"] or "it takes too long"
+            self.reporter.close(0)
+            raise CannotSend(f"The state folder {outbox.parent} cannot be used: {trouble}.")
+        if not self._filing.in_file:
+            self.reporter.close(0)
+            raise CannotSend(
+                f"Another `ctxhealth tail` or `watch` runs with {outbox.parent}: end it, or give "
+                "this one another --agent."
+            )
+
+    def _complain(self) -> None:
+        error = self.reporter.status()["last_error"] or ""
+        found = re.search(r"^(?:closed|HTTP) ([0-9]{3,4})\s*(.*)", error)
+        said = _REFUSALS.get(int(found.group(1))) if found else None
+        if found and said is not None:
+            why = found.group(2).rstrip(".") or "no reason given"
+            raise CannotSend(said.format(why=why), REFUSED)
+        if self.reporter.connected or not error:
+            return
+        self._console.once(f"No connection to {self.url} ({_plain(error)}): waiting for it.")
+
+    def _heard(self) -> None:
+        if self.reporter.connected:
+            self._console.heal(f"Connected to {self.url}.")
+
+
+def _plain(error: str) -> str:
+    name, _, rest = error.partition(": ")
+    return rest if name.endswith(("Error", "Refused")) and rest else error
+
+
+def _token(options: Namespace) -> str:
+    given: str | None = options.token or None
+    if options.token_file is not None:
+        try:
+            given = options.token_file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotSend(f"--token-file: {error}.") from error
+    token = given or os.environ.get("CTXHEALTH_TOKEN")
+    if not token:
+        raise CannotSend(
+            "No token: set CTXHEALTH_TOKEN or give --token-file. "
+            "`manage.py issue_token NAME` makes one."
+        )
+    return token
+
+
+def _folder(options: Namespace, url: str) -> Path:
+    """Where this agent's outbox to this server is kept."""
+    if options.state is not None:
+        return Path(options.state)
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    agent = re.sub(r"[^A-Za-z0-9._-]", "_", options.agent)[:60]
+    where = blake2b(f"{url}\n{options.agent}".encode(), digest_size=4).hexdigest()
+    return Path(home) / "ctxhealth" / f"{agent}-{where}"

@@ -33,7 +33,7 @@ class Runtime:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.writer = Writer(cache=int(getattr(settings, "CTXHEALTH_STATE_CACHE", 2_000)))
+        self.writer = Writer()
         self.live = Live()
         self.gate = Gate(self.writer)
         self.ticker = Ticker()
@@ -114,7 +114,7 @@ def prepare() -> None:
 
     assert through.installed() is None, "one writer per process"
     try:
-        folder = Path(settings.DATA_DIR)
+        folder = Path(settings.CTXHEALTH_DATA_DIR)
         folder.mkdir(parents=True, exist_ok=True)
         if incarnation.settle(folder):
             _LOG.warning("The database was put back: agents are asked to send again.")

@@ -48,16 +48,22 @@ class Unit:
 
 @dataclass(eq=False)
 class Group:
-    """Units whose cells would share one extract."""
+    """Units whose cells would share one extract, with the cells that leave with each."""
 
-    units: list[Unit] = field(default_factory=list)
-    cells: list[Cell] = field(default_factory=list)
+    parts: list[tuple[Unit, list[Cell]]] = field(default_factory=list)
     tokens: int = 0
 
     def add(self, unit: Unit, cells: list[Cell]) -> None:
-        self.units.append(unit)
-        self.cells.extend(cells)
+        self.parts.append((unit, cells))
         self.tokens += sum(cell.item.tokens for cell in cells)
+
+    @property
+    def units(self) -> list[Unit]:
+        return [unit for unit, _ in self.parts]
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for _, cells in self.parts for cell in cells]
 
 
 @dataclass(eq=False)

@@ -30,7 +30,7 @@ def fold_topics(draft: Draft) -> None:
             folded = _fold(draft, tally, group)
             next_try = 0 if folded else max(1, 2 * group.tokens)
             group = Group() if folded else group
-        if group.cells and not draft.met and not _fold(draft, tally, group):
+        if group.parts and not draft.met and not _fold(draft, tally, group):
             draft.leftover = group
 
 
@@ -64,16 +64,15 @@ def _fold(draft: Draft, tally: Tally, group: Group) -> bool:
 
 def _extract_bulk(draft: Draft, group: Group) -> Bulk:
     rules = draft.rules
-    items = [cell.item for cell in group.cells]
-    titles = [unit.title for unit in group.units]
-    text = extract(items, titles, rules.extract_chars, rules.head_share)
-    name = _free_id(draft, f"fallback:{group.units[0].source.id}")
+    parts = [(unit.title, [cell.item for cell in cells]) for unit, cells in group.parts]
+    text = extract(parts, rules.extract_chars, rules.head_share)
+    name = _free_id(draft, f"fallback:{group.parts[0][0].source.id}")
     if text is None:
-        return Bulk(name, math.ceil(rules.extract_chars / CHARS_PER_TOKEN), records=len(titles))
-    written = [item for item in items if item.text]
+        return Bulk(name, math.ceil(rules.extract_chars / CHARS_PER_TOKEN), records=len(parts))
+    written = [item for _, items in parts for item in items if item.text]
     tokens = sum(item.tokens for item in written)
     chars = sum(len(item.text or "") for item in written)
-    return Bulk(name, draft.sizer.size(text, tokens, chars), text, records=len(titles))
+    return Bulk(name, draft.sizer.size(text, tokens, chars), text, records=len(parts))
 
 
 def _free_id(draft: Draft, wanted: str) -> str:

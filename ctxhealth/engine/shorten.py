@@ -118,21 +118,27 @@ def is_pointer(text: str) -> bool:
 
 
 def extract(
-    items: Iterable[Item], titles: Iterable[str], limit: int, head_share: float
+    parts: Iterable[tuple[str, Iterable[Item]]], limit: int, head_share: float
 ) -> str | None:
-    """Return a short text that stands for these items; ``None`` where a text is unknown."""
-    lines = [title.strip() for title in titles if title.strip()]
-    for item in items:
-        if item.kind == "reasoning":
-            continue
-        if item.kind == "image":
-            lines.append(item.text or pointer_text(item))
-            continue
-        if item.text is None:
-            return None
-        if item.text.strip():
-            lines.append(f"{item.name or item.role}: {item.text.strip()}")
-    return head_tail("\n".join(lines), limit, head_share) or NO_CONTENT
+    """Return a short text that stands for topics, each a title (or blank) and its items.
+
+    ``None`` where a text is unknown. Reasoning is left out: it only means something to its model.
+    """
+    lines = []
+    for title, items in parts:
+        lines.append(title.strip())
+        for item in items:
+            if item.kind == "image":
+                lines.append(item.text or pointer_text(item))
+            elif item.text is None and item.kind != "reasoning":
+                return None
+            elif item.text and item.kind != "reasoning":
+                lines.append(_spoken(item.name or item.role, item.text.strip()))
+    return head_tail("\n".join(filter(None, lines)), limit, head_share) or NO_CONTENT
+
+
+def _spoken(who: str, text: str) -> str:
+    return f"{who}: {text}" if text else ""
 
 
 def merged_text(bulks: Iterable[Bulk], limit: int, head_share: float) -> str | None:

@@ -1,0 +1,80 @@
+"""Who may see and press: every page asks here first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django_htmx.middleware import HtmxDetails
+
+from ctxhealth.store import people
+
+P = ParamSpec("P")
+
+
+class PageRequest(HttpRequest):
+    """A request of somebody with a role: viewer, operator or admin."""
+
+    htmx: HtmxDetails
+    role: str
+    user: Any
+
+
+View = Callable[Concatenate[PageRequest, P], HttpResponse]
+
+
+def member(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """Signed in and with a role; others go to the login, or are told that they have none."""
+
+    @wraps(view)
+    def checked(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        user = request.user
+        if not user.is_authenticated:
+            return _to_login(request)
+        role = people.role_of(user)
+        if role is None:
+            return refuse(request, "This account has no role yet. Ask an admin for one.")
+        request.role = role  # type: ignore[attr-defined]
+        return view(request, *args, **kwargs)  # type: ignore[arg-type]
+
+    return checked
+
+
+def admin(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    @wraps(view)
+    def checked(request: PageRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if request.role != "admin":
+            return refuse(request, "Only admins configure.")
+        return view(request, *args, **kwargs)
+
+    return member(checked)
+
+
+def may_operate(request: PageRequest) -> bool:
+    """Whether this person sees buttons at all."""
+    return not settings.CTXHEALTH_READ_ONLY and request.role in ("operator", "admin")
+
+
+def why_not_operate(request: PageRequest) -> str:
+    """Why this person may press nothing; empty where they may."""
+    if settings.CTXHEALTH_READ_ONLY:
+        return "This server is read-only: no action leaves it."
+    if request.role not in ("operator", "admin"):
+        return "Viewers look; pressing needs the role operator."
+    return ""
+
+
+def refuse(request: HttpRequest, why: str, status: int = 403) -> HttpResponse:
+    return render(request, "web/refused.html", {"why": why}, status=status)
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    if request.headers.get("HX-Request"):
+        # A fragment swapped into the page would show the login inside it.
+        return HttpResponse(status=401, headers={"HX-Redirect": settings.LOGIN_URL})
+    return redirect_to_login(request.get_full_path())

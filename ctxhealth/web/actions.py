@@ -1,0 +1,175 @@
+"""The buttons of a chat: which ones, which is first, and why another one is not to be pressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ctxhealth.core.model import Advice, ChatDetail, Connection, LatchView
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A command kind as an operator knows it. ``danger`` asks for a second confirmation."""
+
+    kind: str
+    label: str
+    icon: str
+    does: str
+    danger: bool = False
+    key: str = ""
+
+
+ACTIONS: dict[str, Action] = {
+    action.kind: action
+    for action in (
+        Action(
+            "compact_fallback",
+            "Force fallback",
+            "scissors",
+            "Compacts now with fixed rules and no model call; a backup is written first.",
+            key="f",
+        ),
+        Action(
+            "clear_latch",
+            "Clear latch",
+            "lock-open",
+            "Releases the latch that keeps compaction from running.",
+            key="c",
+        ),
+        Action(
+            "compact_summarize",
+            "Compact with summarizer",
+            "shrink",
+            "Starts the agent's own compaction, which calls its summarizer.",
+        ),
+        Action(
+            "continue",
+            "Continue",
+            "play",
+            "Sends the last unanswered user message, or a continuation, again.",
+        ),
+        Action(
+            "stop_turn",
+            "Stop turn",
+            "circle-stop",
+            "Ends the running turn; the user's message stays unanswered.",
+            danger=True,
+        ),
+        Action(
+            "repair_pairs",
+            "Repair pairs",
+            "link-2",
+            "Closes calls without a result and drops results without a call.",
+        ),
+        Action(
+            "restore_backup",
+            "Restore backup",
+            "undo-2",
+            "Puts back the history that was saved before a command.",
+        ),
+        Action(
+            "rescue",
+            "Rescue",
+            "life-buoy",
+            "Kills the turn and its background work, then falls back and continues.",
+            danger=True,
+        ),
+        Action("snapshot", "Snapshot", "camera", "Asks for the structure of the history now."),
+    )
+}
+
+ALWAYS = ("compact_fallback", "clear_latch")
+WHEN_ABLE = ("compact_summarize", "continue", "stop_turn", "repair_pairs", "rescue", "snapshot")
+OFFERED_ON_ADVICE = ("repair_pairs", "rescue", "stop_turn")
+"""Shown only where a finding or a latch recommends them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """One action on a chat's page. ``why`` says what speaks against it, or why it cannot be."""
+
+    action: Action
+    primary: bool = False
+    available: bool = True
+    why: str = ""
+    query: str = ""
+
+
+def buttons_of(detail: ChatDetail, *, busy: str = "") -> tuple[Button, ...]:
+    """The buttons in order, the recommended one first; ``busy`` says which command is open."""
+    advised = _recommended(detail)
+    first = next((advice.action for advice in advised if advice.action in ACTIONS), "")
+    if detail.headline_advice is not None and detail.headline_advice.action in ACTIONS:
+        first = detail.headline_advice.action
+    kinds = [first] if first else []
+    kinds += [kind for kind in ALWAYS if kind != first]
+    kinds += [kind for kind in _further(detail, {advice.action for advice in advised}) if kind
+              not in kinds]  # fmt: skip
+    against = _discouraged(detail)
+    return tuple(_button(kind, detail, kind == first, busy, against) for kind in kinds)
+
+
+def _further(detail: ChatDetail, advised: set[str]) -> list[str]:
+    can = detail.summary.command_kinds
+    return [
+        kind
+        for kind in WHEN_ABLE
+        if kind in can and (kind not in OFFERED_ON_ADVICE or kind in advised)
+    ]
+
+
+def _button(
+    kind: str, detail: ChatDetail, first: bool, busy: str, against: dict[str, str]
+) -> Button:
+    action = ACTIONS[kind]
+    obstacle = obstacle_to(kind, detail, busy=busy)
+    return Button(
+        action,
+        primary=first and not obstacle,
+        available=not obstacle,
+        why=obstacle or ("" if first else against.get(kind, "")),
+        query=_latch_query(kind, detail.latches),
+    )
+
+
+def obstacle_to(kind: str, detail: ChatDetail, *, busy: str = "") -> str:
+    """Why this cannot be pressed now, said before the press; empty where it can."""
+    summary = detail.summary
+    if summary.connection in (Connection.READ_ONLY, Connection.IMPORTED):
+        return "Read-only chat: its agent has no command channel."
+    if summary.connection in (Connection.OFFLINE, Connection.CLOSED):
+        return f"The agent is {summary.connection.value}: nothing can reach it."
+    if kind not in summary.command_kinds:
+        return "This agent does not offer it."
+    if kind == "clear_latch" and not open_latches(detail.latches):
+        return "Nothing is latched: there is nothing to clear."
+    return busy
+
+
+def open_latches(latches: Iterable[LatchView]) -> list[LatchView]:
+    return [latch for latch in latches if latch.cleared_at is None]
+
+
+def _latch_query(kind: str, latches: Sequence[LatchView]) -> str:
+    """The latch a bare *Clear latch* means: an unjustified one before any other."""
+    from urllib.parse import urlencode
+
+    standing = sorted(open_latches(latches), key=lambda latch: latch.justified is not False)
+    if kind != "clear_latch" or not standing:
+        return ""
+    return "?" + urlencode({"latch": standing[0].latch})
+
+
+def _recommended(detail: ChatDetail) -> list[Advice]:
+    findings = [a for finding in detail.findings for a in finding.recommended]
+    latches = [a for latch in open_latches(detail.latches) for a in latch.recommended]
+    return findings + latches
+
+
+def _discouraged(detail: ChatDetail) -> dict[str, str]:
+    reasons: dict[str, str] = {}
+    for source in (*detail.findings, *open_latches(detail.latches)):
+        for advice in source.discouraged:
+            reasons.setdefault(advice.action, advice.text)
+    return reasons

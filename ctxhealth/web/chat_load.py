@@ -1,0 +1,72 @@
+"""Reads what a chat's page shows beside the folded detail. The only module here that queries
+for the chat regions; rendering itself stays pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ctxhealth.core.model import AttemptView, ChatDetail
+from ctxhealth.store import queries
+from ctxhealth.store.queries import ChatRow
+from ctxhealth.web.chat_page import Change, ChatExtras, ParentLink, change_of
+
+MAX_ATTEMPTS = 50
+MAX_CLOSED = 50
+MAX_COMMANDS = 20
+
+
+def load_chat(chat_id: int) -> tuple[ChatDetail, ChatExtras] | None:
+    """Detail and extras of one chat, as ``fragments.chat_regions`` takes them."""
+    chat = queries.chat_get(chat_id)
+    detail = queries.chat_detail(chat_id) if chat else None
+    if chat is None or detail is None:
+        return None
+    return detail, load_extras(chat)
+
+
+def load_extras(chat: ChatRow) -> ChatExtras:
+    attempts = queries.chat_attempts(chat.id)
+    findings = queries.chat_findings(chat.id)
+    return ChatExtras(
+        chat=chat,
+        attempts=attempts[:MAX_ATTEMPTS],
+        attempts_total=max(len(attempts), chat.summary.compactions),
+        latches=queries.chat_latches(chat.id, limit=MAX_CLOSED),
+        closed_findings=[f for f in findings if f.closed_at is not None][:MAX_CLOSED],
+        commands=queries.chat_commands(chat.id, limit=MAX_COMMANDS),
+        children=queries.chat_children(chat.id),
+        change=_last_change(chat, attempts),
+        parent=_parent(chat),
+    )
+
+
+def _parent(chat: ChatRow) -> ParentLink | None:
+    parent = queries.chat_get(chat.parent) if chat.parent is not None else None
+    if parent is None:
+        return None
+    return ParentLink(parent.id, parent.summary.title or parent.external_id)
+
+
+def _last_change(chat: ChatRow, attempts: Sequence[AttemptView]) -> Change | None:
+    """Of the newest attempt that ended and changed a size."""
+    for attempt in attempts:
+        if attempt.finished_seq is None or attempt.before == attempt.after:
+            continue
+        if attempt.before is None or attempt.after is None:
+            continue
+        return _change(chat.id, chat.opened_at, attempt)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _change(chat_id: int, opened_at: int, attempt: AttemptView) -> Change | None:
+    """Both moments by replay; the log behind them never changes, so one look is enough.
+
+    ``opened_at`` keeps a chat of a rebuilt database from being taken for its predecessor.
+    """
+    ended = attempt.finished_seq or 0
+    begun = (attempt.started_seq or ended) - 1
+    before = queries.chat_detail(chat_id, at=begun)
+    after = queries.chat_detail(chat_id, at=ended)
+    return change_of(attempt, before, after) if before and after else None

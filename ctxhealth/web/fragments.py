@@ -1,0 +1,134 @@
+"""Live regions as HTML: the same partial for the first render and for every update.
+
+Pure: no query, no clock. Each top-level element of a fragment has one id, made of the server's
+own words and integers (``REGION_ID`` is the allow-list). With ``oob`` it carries
+``hx-swap-oob="morph"``, for the socket.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.template.loader import get_template
+
+from ctxhealth.core.model import ChatDetail, Outcome, State
+from ctxhealth.web import states
+from ctxhealth.web.agent_rows import AgentLine
+from ctxhealth.web.chat_page import ChatExtras, chat_context
+from ctxhealth.web.filters import link
+from ctxhealth.web.outcomes import outcome_bar
+from ctxhealth.web.receipts import CommandLike, receipt_of
+from ctxhealth.web.rows import BoardRowLike, row_of
+
+BOARD_REGIONS = ("board-chips", "board-outcomes")
+CHAT_REGIONS = (
+    "head",
+    "headline",
+    "window",
+    "gauges",
+    "structure",
+    "heavy",
+    "findings",
+    "change",
+    "attempts",
+    "latches",
+    "commands",
+    "children",
+)
+REGION_ID = re.compile(
+    rf"^(row-\d+|{'|'.join(BOARD_REGIONS)}|agents-table|"
+    rf"chat-\d+-({'|'.join(CHAT_REGIONS)})|command-[0-9a-f-]{{1,40}})$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One state as a filter: ``on`` where the page is filtered by it; ``query`` toggles it."""
+
+    state: str
+    meta: states.Meta
+    count: int
+    on: bool
+    query: str
+
+
+def board_rows(
+    rows: Iterable[BoardRowLike], now_ms: int, *, operate: bool, oob: bool = True
+) -> dict[str, str]:
+    """``row-<id>`` -> its ``<tr>``; with ``operate`` the row offers its actions."""
+    template = get_template("web/regions/board_row.html")
+    base = {"now": now_ms, "oob": oob, "operate": operate}
+    return {f"row-{row.id}": template.render({**base, "row": row_of(row)}) for row in rows}
+
+
+def board_header(
+    counts_by_state: Mapping[str, int],
+    outcomes: Mapping[str, int],
+    now_ms: int,
+    *,
+    query: Mapping[str, str] | None = None,
+    oob: bool = True,
+) -> dict[str, str]:
+    """Chips per state and the fleet's outcomes of the last hour; ``query`` is the page's own."""
+    context = {
+        "now": now_ms,
+        "oob": oob,
+        "chips": board_chips(counts_by_state, dict(query or {})),
+        "total": sum(counts_by_state.values()),
+        "outcomes": outcome_bar({Outcome(name): n for name, n in outcomes.items()}),
+    }
+    return {
+        region: get_template(f"web/regions/{region.replace('-', '_')}.html").render(context)
+        for region in BOARD_REGIONS
+    }
+
+
+def board_chips(counts: Mapping[str, int], query: dict[str, str]) -> list[Chip]:
+    """Worst state first; a state that nothing is in is left out unless it is the filter."""
+    chosen = set(filter(None, query.get("state", "").split(",")))
+    chips = []
+    for state in State:
+        count = int(counts.get(state.value, 0))
+        if not count and state.value not in chosen and state is not State.HEALTHY:
+            continue
+        wanted = chosen ^ {state.value}
+        ordered = ",".join(s.value for s in State if s.value in wanted)
+        toggled = link(query, state=ordered)
+        chips.append(Chip(state.value, states.state(state), count, state.value in chosen, toggled))
+    return chips
+
+
+def chat_regions(
+    detail: ChatDetail,
+    extras: ChatExtras,
+    now_ms: int,
+    *,
+    operate: bool,
+    oob: bool = True,
+    only: Iterable[str] | None = None,
+) -> dict[str, str]:
+    """``chat-<id>-<region>`` -> its element; ``only`` names regions without the prefix."""
+    context: dict[str, Any] = chat_context(detail, extras, now_ms, operate=operate)
+    context["oob"] = oob
+    wanted = CHAT_REGIONS if only is None else tuple(only)
+    return {
+        f"chat-{extras.chat.id}-{region}": get_template(f"web/regions/chat_{region}.html").render(
+            context
+        )
+        for region in wanted
+    }
+
+
+def command_receipt(command: CommandLike, now_ms: int, *, operate: bool, oob: bool = True) -> str:
+    """One command's receipt, ``command-<id>``."""
+    context = {"now": now_ms, "oob": oob, "operate": operate, "receipt": receipt_of(command)}
+    return get_template("web/regions/receipt.html").render(context)
+
+
+def agents_table(lines: Iterable[AgentLine], now_ms: int, *, oob: bool = True) -> str:
+    """The table of agents, ``agents-table``."""
+    context = {"now": now_ms, "oob": oob, "agents": list(lines)}
+    return get_template("web/regions/agents_table.html").render(context)

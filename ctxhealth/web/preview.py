@@ -1,0 +1,172 @@
+"""What a press would do, said before it: computed by the engine over the mirrored history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ctxhealth.core.model import ChatDetail, LatchView
+from ctxhealth.engine import Cut, History, Plan, default_target, plan_fallback
+from ctxhealth.engine.history import Scope
+from ctxhealth.store.queries import ChatRow
+from ctxhealth.web.actions import ACTIONS, Action, open_latches
+from ctxhealth.web.format import number, plural, words
+
+MAX_CUTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One step of the plan: totals before and after it, and what it touches."""
+
+    number: int
+    name: str
+    before: int
+    after: int
+    touches: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """``certain`` says that the agent runs this very plan; ``notes`` are facts to read first."""
+
+    action: Action
+    plan: Plan | None = None
+    levels: tuple[Level, ...] = ()
+    cuts: tuple[tuple[str, int, int], ...] = ()
+    more_cuts: int = 0
+    kept: int = 0
+    top: int = 0
+    certain: bool = False
+    notes: tuple[str, ...] = ()
+    latch: LatchView | None = None
+    offer_continue: bool = False
+    continue_on: bool = False
+
+
+_LEVELS = {
+    "large_message": "Cut large messages head and tail",
+    "prune": "Old tool results to one-line pointers",
+    "topics_to_bulk": "Oldest topics to extracts",
+    "bulk_merge": "Merge extracts",
+    "evict": "Evict the oldest extracts",
+}
+
+
+_THEN_CONTINUE = ("compact_fallback", "compact_summarize")
+
+
+def preview_of(
+    kind: str,
+    chat: ChatRow,
+    detail: ChatDetail,
+    history: History | None,
+    *,
+    latch: LatchView | None = None,
+) -> Preview:
+    action = ACTIONS[kind]
+    waits = detail.summary.waiting_since is not None
+    notes = tuple(_notes(kind, chat, detail))
+    offer = kind in _THEN_CONTINUE and "continue" in detail.summary.command_kinds
+    if kind not in ("compact_fallback", "rescue"):
+        return Preview(
+            action, notes=notes, latch=latch, offer_continue=offer, continue_on=offer and waits
+        )
+    plan, why = _plan(detail, history)
+    own = chat.fallback != "engine"
+    return Preview(
+        action,
+        plan=plan,
+        levels=_levels(plan) if plan else (),
+        cuts=tuple((c.id, c.before, c.after) for c in _largest(plan)) if plan else (),
+        more_cuts=max(0, len(plan.cut) - MAX_CUTS) if plan else 0,
+        kept=len(plan.kept_verbatim) if plan else 0,
+        top=plan.before if plan else 0,
+        certain=plan is not None and not own and plan.exact,
+        notes=(*_plan_notes(plan, why, own=own), *notes),
+        offer_continue=offer,
+        continue_on=offer and waits,
+    )
+
+
+def _plan(detail: ChatDetail, history: History | None) -> tuple[Plan | None, str]:
+    """The plan, or why there is none."""
+    if history is None:
+        return None, (
+            "This agent has not reported the size of every item: what the fallback would give "
+            "cannot be computed here. The agent computes it from its own history."
+        )
+    summary = detail.summary
+    scope: Scope = "history" if summary.history.limit is not None else "prompt"
+    try:
+        target = default_target(
+            scope=scope,
+            budget=summary.budget,
+            trigger=summary.trigger.value,
+            trigger_scope="history" if summary.trigger.scope == "history" else "prompt",
+            history_limit=summary.history.limit,
+            beside=history.beside,
+        )
+        return plan_fallback(history, target=target, scope=scope), ""
+    except ValueError as error:
+        return None, f"No preview: {error}."
+
+
+def _largest(plan: Plan) -> list[Cut]:
+    return sorted(plan.cut, key=lambda cut: -cut.tokens)[:MAX_CUTS]
+
+
+def _levels(plan: Plan) -> tuple[Level, ...]:
+    return tuple(
+        Level(step.level, _step_name(step.level, step.step), step.before, step.after,
+              _touches(step.step, len(step.touched)))
+        for step in plan.steps
+    )  # fmt: skip
+
+
+def _step_name(level: int, step: str) -> str:
+    if level == 6:
+        return "Shorten the current turn's results"
+    return _LEVELS.get(step, words(step))
+
+
+def _touches(step: str, count: int) -> str:
+    what = {"topics_to_bulk": "topic", "bulk_merge": "extract", "evict": "extract"}
+    return plural(count, what.get(step, "item"))
+
+
+def _plan_notes(plan: Plan | None, why: str, *, own: bool) -> Sequence[str]:
+    if plan is None:
+        return [why]
+    notes = []
+    if own:
+        notes.append(
+            "The agent compacts its own way: these are the numbers of the rules here, "
+            "as an orientation."
+        )
+    elif not plan.exact:
+        notes.append(
+            "This agent does not share text; sizes are enough to plan, and the sizes after a cut "
+            "are estimates."
+        )
+    if plan.outcome == "nothing_foldable":
+        notes.append("Nothing can be made smaller: the press would be honest but useless.")
+    if plan.outcome == "floor_exceeds_target":
+        notes.append(
+            f"All levels together reach {number(plan.floor)}, above the target of "
+            f"{number(plan.target)}: what must stay is too large."
+        )
+    return notes
+
+
+def _notes(kind: str, chat: ChatRow, detail: ChatDetail) -> list[str]:
+    notes = []
+    if kind == "clear_latch" and not open_latches(detail.latches):
+        notes.append("Nothing is latched now; the agent will refuse.")
+    if detail.summary.turn_open:
+        notes.append(
+            "A turn is running: the agent acts at its next safe point, within 10 minutes, and the "
+            "receipt says what it waits for."
+        )
+    notes.append("It must reach the agent within 60 s, or it expires and never runs.")
+    return notes

@@ -1,0 +1,39 @@
+"""Labels, icons and tones for the pages, all from their one definition in the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxhealth.core.model import Connection, Outcome, Severity, State
+from ctxhealth.core.states import (
+    COMMAND_STATE_META,
+    CONNECTION_META,
+    OUTCOME_META,
+    SEVERITY_META,
+    STATE_META,
+    Meta,
+)
+
+__all__ = ["Meta", "command", "connection", "outcome", "severity", "state"]
+
+_OTHER = Meta(label="unknown", icon="circle-help", tone="neutral")
+
+
+def state(value: Any) -> Meta:
+    return STATE_META.get(State(value), _OTHER)
+
+
+def severity(value: Any) -> Meta:
+    return SEVERITY_META[Severity(value)]
+
+
+def outcome(value: Any) -> Meta:
+    return OUTCOME_META.get(Outcome(value), _OTHER)
+
+
+def connection(value: Any) -> Meta:
+    return CONNECTION_META.get(Connection(value), _OTHER)
+
+
+def command(value: Any) -> Meta:
+    return COMMAND_STATE_META.get(value, _OTHER)

@@ -1,0 +1,2 @@
+"""Function views, one module per page."""
+from __future__ import annotations

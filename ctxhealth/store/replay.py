@@ -63,7 +63,7 @@ def advance(
 ) -> Replayed:
     """Fold the events after ``after`` into ``state``, in place."""
     seq = after
-    for found, at, body in _log(chat, after, upto):
+    for found, at, body in log_of(chat, after, upto):
         if found != seq + 1:
             raise LogHole(chat, seq + 1, found)
         seq = found
@@ -83,7 +83,8 @@ def _checkpoint(chat: int, upto: int | None) -> Replayed | None:
     return Replayed(decode_state(bytes(row[1])), row[0], 0)
 
 
-def _log(chat: int, after: int, upto: int | None) -> Iterator[tuple[int, int, str]]:
+def log_of(chat: int, after: int, upto: int | None) -> Iterator[tuple[int, int, str]]:
+    """(chat_seq, at, body) of the events after ``after``, in order, read in chunks."""
     while True:
         rows = Event.objects.filter(chat_id=chat, chat_seq__gt=after)
         if upto is not None:

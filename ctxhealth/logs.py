@@ -37,8 +37,8 @@ def configuration(level: str) -> dict[str, object]:
             # Django's own handlers would mail admins and write a second line.
             "django": {"handlers": [], "propagate": True},
             "django.server": {"handlers": [], "propagate": True},
-            # One line a request belongs to the proxy.
-            "uvicorn.access": {"level": "WARNING"},
+            # A line for every socket that opens belongs to metrics, not to a log.
+            "uvicorn": {"level": "DEBUG" if level == "DEBUG" else "WARNING"},
             "asyncio": {"level": "WARNING"},
         },
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import importlib.util
 import socket
@@ -113,26 +114,31 @@ def data_dir_held() -> Iterator[None]:
 
 
 class _Server(uvicorn.Server):
-    """Says when it really serves, and when it begins to end."""
+    """Says when it really serves, and when it is about to end but still answers."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, on_ready: Callable[[], None], on_end: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._on_end = on_end
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await asyncio.to_thread(self._on_end)
+        await super().shutdown(sockets)
 
-def run(listener: Listener, on_ready: Callable[[], None]) -> bool:
-    """Serve on `listener` until a signal; `on_ready` is called once it serves.
 
-    Returns whether it ever served.
-    """
-    server = _Server(_config(), on_ready)
-    server.run(sockets=[listener])
-    return bool(server.started)
+def run(
+    listener: Listener, on_ready: Callable[[], None], on_end: Callable[[], None] = lambda: None
+) -> None:
+    """Serve on `listener` until a signal; `on_ready` is called once it serves, `on_end` before
+    it stops to."""
+    _Server(_config(), on_ready, on_end).run(sockets=[listener])
 
 
 def _config() -> uvicorn.Config:

@@ -64,11 +64,14 @@ class Command(BaseCommand):
             if opens and _has_screen():
                 webbrowser.open(address.origin + login)
 
-        try:
-            serving.run(listener, ready)
-        finally:
+        def end() -> None:
             if demo is not None:
                 demo.stop()
+
+        try:
+            serving.run(listener, ready, end)
+        finally:
+            end()
 
     def _say(
         self, address: serving.Address, login: str, token: str | None, demo: DemoAgents | None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable
 from channels.routing import ProtocolTypeRouter
 from channels.sessions import CookieMiddleware
 from django.core.asgi import get_asgi_application
@@ -20,7 +19,7 @@ http = get_asgi_application()
 # Models are importable only once Django is set up, which the line above does.
 from ctxhealth import runtime  # noqa: E402
 from ctxhealth.ingest.consumer import AgentConsumer  # noqa: E402
-from ctxhealth.live.admission import ExactOrigin, deny  # noqa: E402
+from ctxhealth.live.admission import Application, ExactOrigin, deny  # noqa: E402
 from ctxhealth.live.consumer import UiConsumer  # noqa: E402
 from ctxhealth.live.service import Live  # noqa: E402
 
@@ -29,13 +28,13 @@ def live() -> Live:
     return runtime.get().live
 
 
-SOCKETS: dict[str, ASGI3Application] = {
+SOCKETS: dict[str, Application] = {
     "/ws/agent/v1/": AgentConsumer.as_asgi(),
     "/ws/ui/v1/": ExactOrigin(CookieMiddleware(UiConsumer.as_asgi(live=live))),
 }
 
 
-async def websocket(scope: Any, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def websocket(scope: Any, receive: Any, send: Any) -> None:
     """Route by exact path; an unknown one is a 403 and not a trace in the log."""
     app = SOCKETS.get(scope["path"])
     if app is None:

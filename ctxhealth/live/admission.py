@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
@@ -17,6 +16,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 SCHEME_OF_SOCKET = {"ws": "http", "wss": "https"}
 
 Origin = tuple[str, str, int]
+# (scope, receive, send); the stubs' unions of every ASGI message fit no two libraries.
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def parse_origin(text: str) -> Origin | None:
@@ -43,12 +44,10 @@ class ExactOrigin:
     send one. Wildcards in the settings are not origins and match nothing.
     """
 
-    def __init__(self, app: ASGI3Application) -> None:
+    def __init__(self, app: Application) -> None:
         self.app = app
 
-    async def __call__(
-        self, scope: Any, receive: ASGIReceiveCallable, send: ASGISendCallable
-    ) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         reason = refusal(scope)
         if reason is None:
             await self.app(scope, receive, send)
@@ -57,7 +56,7 @@ class ExactOrigin:
         await deny(receive, send)
 
 
-async def deny(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def deny(receive: Any, send: Any) -> None:
     """Close before accepting, which the server turns into a bare 403."""
     await receive()
     await send({"type": "websocket.close", "code": 4403, "reason": ""})

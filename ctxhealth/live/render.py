@@ -50,9 +50,10 @@ class Renderer:
 
     async def chat(self, view: ChatView, *, operate: bool) -> dict[str, str]:
         """``chat-<id>-<region>`` -> its fragment, rendered once per loaded view."""
-        return self._chats.get((view, operate)) or await self.reads.render(
-            lambda: self._render_chat(view, operate)
-        )
+        regions = self._chats.get((view, operate))
+        if regions is None:
+            regions = await self.reads.render(lambda: self._render_chat(view, operate))
+        return regions
 
     def _render_chat(self, view: ChatView, operate: bool) -> dict[str, str]:
         regions = self._chats.get((view, operate))

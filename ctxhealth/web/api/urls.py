@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import URLPattern, path, re_path
+from django.urls import URLPattern, URLResolver, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from ninja.errors import HttpError, ValidationError
@@ -30,12 +30,16 @@ api = StructAPI(
 )
 api.add_router("", chats.router)
 api.add_router("", commands.router)
-api.add_exception_handler(errors.ApiError, errors.on_api_error)
-api.add_exception_handler(ValidationError, errors.on_invalid)
-api.add_exception_handler(HttpError, errors.on_http_error)
-api.add_exception_handler(StoreBusy, errors.on_busy)
-api.add_exception_handler(Http404, errors.on_missing)
-api.add_exception_handler(Exception, errors.on_anything)
+HANDLERS: dict[type[Exception], Any] = {
+    errors.ApiError: errors.on_api_error,
+    ValidationError: errors.on_invalid,
+    HttpError: errors.on_http_error,
+    StoreBusy: errors.on_busy,
+    Http404: errors.on_missing,
+    Exception: errors.on_anything,
+}
+for kind, handler in HANDLERS.items():
+    api.add_exception_handler(kind, handler)
 
 
 @require_safe
@@ -53,13 +57,16 @@ def nowhere(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
     return errors.error_response(404, "There is nothing at this address.")
 
 
-def _always_json(pattern: URLPattern) -> URLPattern:
-    pattern.callback = errors.always_json(pattern.callback)
-    return pattern
+def _routes() -> list[URLPattern]:
+    """The API's own routes, without the page that django-ninja puts at their root."""
+    routes = [found for found in api.urls[0] if isinstance(found, URLPattern)]
+    for route in routes:
+        route.callback = errors.always_json(route.callback)
+    return [route for route in routes if route.name != "api-root"]
 
 
-urlpatterns = [
+urlpatterns: list[URLPattern | URLResolver] = [
     path("openapi.json", openapi, name="openapi"),
-    path("v1/", ([_always_json(p) for p in api.urls[0] if p.name != "api-root"], "api", "api")),
+    path("v1/", (_routes(), "api", "api")),
     re_path(r"^", nowhere),
 ]

@@ -21,11 +21,8 @@ def next_deadline(state: ChatState, rules: Rules) -> int | None:
     quiet = quiet_since(state)
     if quiet is not None and "unanswered" not in state.findings and not state.link.offline:
         found.append(quiet + thresholds.unanswered_ms)
-    for until in state.compactions.leases.values():
-        found.append(until)
-    for record in state.latches.open.values():
-        if record.until is not None:
-            found.append(record.until)
+    found += state.compactions.leases.values()
+    found += [r.until for r in state.latches.open.values() if r.until is not None]
     link = state.link
     if link.state == "late" and link.since is not None and is_troubled(state):
         found.append(link.since + thresholds.offline_ms)

@@ -14,12 +14,22 @@ from ctxhealth.core.state import ChatState
 from ctxhealth.core.states import STATE_META
 from ctxhealth.core.wording import clock, duration, number, percent
 
-# Codes that explain others: the earliest of these that is open is told as the cause.
-_ROOTS = (
-    "reserve_exceeds_window", "floor_exceeds_budget", "latched_unjustified", "emptied",
-    "stalled", "summarizer_failing", "grew", "looping", "over_window", "over_budget",
-    "silent_empty", "broken_pairs", "undercount",
+_UNFIT = ("reserve_exceeds_window", "floor_exceeds_budget")
+_NO_ANSWER = (
+    "broken_pairs", *_UNFIT, "latched_unjustified", "stalled", "emptied", "summarizer_failing",
+    "silent_empty", "over_window", "over_budget", "agent_offline",
 )  # fmt: skip
+# What may explain the finding that names the state: the first of these that came before it.
+_ROOTS: dict[str, tuple[str, ...]] = {
+    "stopped": _NO_ANSWER,
+    "turns_failing": _NO_ANSWER,
+    "unanswered": _NO_ANSWER,
+    "silent_empty": ("undercount",),
+    "looping": _UNFIT,
+    "over_window": ("grew", "jump", "undercount"),
+    "over_budget": ("grew", "jump", "undercount"),
+    "projected_over": ("grew", "jump"),
+}
 
 
 class Headline(NamedTuple):
@@ -57,11 +67,11 @@ def _told(state: ChatState, root: str, first: str) -> list[str]:
 def _root(state: ChatState, codes: list[str], first: str) -> str:
     """The earliest finding that explains the one the state is named after."""
     since = state.findings[first].since_seq
-    for code in _ROOTS:
+    for code in _ROOTS.get(first, ()):
         found = state.findings.get(code)
         if found is None or code not in codes or found.severity == INFO:
             continue
-        if code != first and found.since_seq <= since:
+        if found.since_seq <= since:
             return code
     return first
 
@@ -87,10 +97,9 @@ def _advice(state: ChatState, first: str, root: str) -> Advice | None:
         for code in dict.fromkeys((root, first))
         for advice in finding_view(state, code).recommended
     ]
-    for advice in offers:
-        if advice.available:
-            return advice
-    return offers[0] if offers else None
+    can = [advice for advice in offers if advice.available]
+    commands = [advice for advice in can if advice.action != "manual"]
+    return next(iter((*commands, *can, *offers)), None)
 
 
 def _recovering(state: ChatState) -> str:

@@ -104,8 +104,7 @@ class Meter(Part):
     added: int = 0
     added_before: int = 0
     good: int | None = None
-    good_seq: int | None = None
-    good_at: int | None = None
+    good_source: str = "unknown"
     previous: int | None = None
     step: int | None = None
     jump_item: str | None = None

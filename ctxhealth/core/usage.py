@@ -19,11 +19,8 @@ def count_usage(usage: Usage | None) -> Counted:
     """Normalise one usage. All-zero usage is no reading; zero parts with a total is an estimate."""
     if usage is None:
         return Counted(None, None)
-    if usage.dialect == "anthropic":
-        prompt = _anthropic(usage)
-    else:
-        # OpenAI, Codex, Gemini, llama.cpp and OpenTelemetry count cached tokens inside input.
-        prompt = usage.input
+    # OpenAI, Codex, Gemini, llama.cpp and OpenTelemetry count cached tokens inside input.
+    prompt = _anthropic(usage) if usage.dialect == "anthropic" else usage.input
     if not prompt:
         return _without_input(usage)
     return Counted(prompt, usage.output)

@@ -13,6 +13,7 @@ _RANK = {CRITICAL: 0, WARNING: 1, INFO: 2}
 # Symptom -> the causes that explain it; a cause counts where it is at least as severe.
 _CAUSES: dict[str, tuple[str, ...]] = {
     "turns_failing": ("latched_unjustified",),
+    "stalled": ("latched_unjustified",),
     "unanswered": ("stopped", "turns_failing"),
     "over_budget": ("reserve_exceeds_window", "floor_exceeds_budget", "over_window"),
     "projected_over": (

@@ -39,7 +39,7 @@ def _pick(state: ChatState, unjustified: bool) -> LatchRecord | None:
         if (record.view.justified is False) is unjustified
     ]
     blocked = [record for record in found if record.rescue_blocked]
-    return (blocked or found or [None])[0]
+    return next(iter(blocked or found), None)
 
 
 def _verdict(state: ChatState, t: Thresholds, record: LatchRecord | None) -> Verdict:

@@ -29,7 +29,7 @@ def _looping(state: ChatState, t: Thresholds, at: int) -> Verdict:
         return _verdict(state, "requests", row)
     turns = state.turns.row_with_attempt + (1 if state.turns.attempts else 0)
     recent = marks[-t.loop_turn_row :]
-    unhelpful = [mark for mark in recent if _no_relief(mark)]
+    unhelpful = [m for m in recent if _no_relief(m) and m.outcome != "summarizer_failed"]
     if turns >= t.loop_turn_row and len(unhelpful) >= t.loop_turn_row:
         return _verdict(state, "turns", recent)
     return None

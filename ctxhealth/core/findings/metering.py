@@ -12,7 +12,7 @@ from ctxhealth.core.findings.definition import (
     only,
     text_of,
 )
-from ctxhealth.core.meter import corrected
+from ctxhealth.core.meter import corrected, load_now, median_ratio
 from ctxhealth.core.model import State
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState, Fact
@@ -37,14 +37,29 @@ def _say_unreliable(facts: Facts) -> str:
 
 def _undercount(state: ChatState, t: Thresholds, at: int) -> Verdict:
     meter = state.meter
-    ratio = meter.calibration
-    if ratio is None or ratio >= 1:
-        return None
-    enough = len(meter.pairs) >= t.calibration_pairs and ratio < t.undercount
+    ratio = recent_ratio(state, t)
+    enough = ratio is not None and ratio < t.undercount
     if not enough and not meter.crossed:
         return None
-    local = meter.local
-    return (WARNING, round(ratio, 2), local, None if local is None else corrected(state, local))
+    local, calibration = meter.local, meter.calibration or 1.0
+    real = None if local is None else corrected(state, local)
+    severe = meter.crossed or _is_near(state, t)
+    return (WARNING if severe else INFO, round(calibration, 2), local, real)
+
+
+def recent_ratio(state: ChatState, t: Thresholds) -> float | None:
+    """The ratio of the last pairs alone, so that a corrected count shows soon."""
+    pairs = state.meter.pairs
+    if len(pairs) < t.calibration_pairs:
+        return None
+    return median_ratio(pairs[-t.calibration_pairs :])
+
+
+def _is_near(state: ChatState, t: Thresholds) -> bool:
+    """Near where it matters: a wrong count far below every limit harms nobody yet."""
+    limits, load = state.limits, load_now(state)
+    lines = [line for line in (limits.on_strip, limits.budget) if line is not None]
+    return load is None or not lines or load >= t.near_trigger_share * min(lines)
 
 
 def _say_undercount(facts: Facts) -> str:
@@ -56,9 +71,8 @@ def _say_undercount(facts: Facts) -> str:
 
 
 def _overcount(state: ChatState, t: Thresholds, at: int) -> Verdict:
-    meter = state.meter
-    ratio = meter.calibration
-    if ratio is None or ratio <= t.overcount or len(meter.pairs) < t.calibration_pairs:
+    ratio = recent_ratio(state, t)
+    if ratio is None or ratio <= t.overcount:
         return None
     return (INFO, round(ratio, 2))
 
@@ -67,29 +81,26 @@ def _conflict(state: ChatState, t: Thresholds, at: int) -> Verdict:
     candidates = state.limits.candidates
     if len(candidates) < 2:
         return None
-    values = [candidate.value for candidate in candidates]
-    low, high = min(values), max(values)
-    if high - low <= t.window_conflict_share * high:
+    if not _disagree(state, t):
         return None
     facts: list[Fact] = []
     for candidate in candidates:
         facts += [candidate.source.value, candidate.value]
-    return (WARNING if _contradicted(state, t) else INFO, *facts)
+    return (WARNING, *facts)
 
 
-def _contradicted(state: ChatState, t: Thresholds) -> bool:
-    """The agent believes in more than the table or the provider says.
+def _disagree(state: ChatState, t: Thresholds) -> bool:
+    """Two sources differ by more than 2%, and it is more than an agent's own lower setting.
 
-    A smaller window than the model's is a choice that agents make every day, and some declare
-    what the prompt may use instead of the window.
+    A window smaller than the model's is what agents set every day, and some declare what the
+    prompt may use instead; as long as no evidence speaks against it, that is no dispute.
     """
-    agent = state.facts.window
-    for candidate in state.limits.candidates:
-        if candidate.source.value == "evidence":
-            return True
-        if candidate.source.value == "table" and agent is not None:
-            return agent > candidate.value * (1 + t.window_conflict_share)
-    return False
+    by_source = {c.source.value: c.value for c in state.limits.candidates}
+    agent, table = by_source.get("agent"), by_source.get("table")
+    if agent is not None and table is not None and agent < table and "evidence" not in by_source:
+        by_source.pop("table")
+    low, high = min(by_source.values()), max(by_source.values())
+    return high - low > t.window_conflict_share * high
 
 
 def _say_conflict(facts: Facts) -> str:
@@ -146,7 +157,7 @@ DEFINITIONS = (
         code="undercount",
         state=State.UNRELIABLE,
         title="The agent counts too little",
-        severity="warning",
+        severity="warning near the trigger or the budget, else info",
         check=_undercount,
         sentence=_say_undercount,
         recommended=only("Correct the agent's token count by this ratio, or lower its limits."),
@@ -158,12 +169,12 @@ DEFINITIONS = (
         code="window_conflict",
         state=State.UNRELIABLE,
         title="The window is disputed",
-        severity="warning where the agent claims more than the table or evidence contradicts it, "
-        "else info",
+        severity="warning",
         check=_conflict,
         sentence=_say_conflict,
         recommended=only("State the right window in an override or in the agent's settings."),
-        doc="Sources differ by more than 2%. All values are kept and shown.",
+        doc="Sources differ by more than 2%. All values are kept and shown. A window that the "
+        "agent sets below the model's own is a setting, not a dispute.",
         actions=("manual",),
     ),
     Definition(

@@ -21,16 +21,16 @@ from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import number, plural
 
 ERRORS = {
-    "quota": "its quota is used up",
-    "provider": "its provider returns errors",
-    "network": "it cannot be reached",
-    "timeout": "it does not answer in time",
-    "overflow": "its input is larger than its window",
-    "empty": "it answers nothing",
-    "malformed": "its answers have the wrong form",
-    "truncated": "its answers are cut off",
-    "rate_limit": "its rate limit is reached",
-    "auth": "its credentials are refused",
+    "quota": "has no quota left",
+    "provider": "gets errors from its provider",
+    "network": "cannot be reached",
+    "timeout": "does not answer in time",
+    "overflow": "gets more input than its window holds",
+    "empty": "answers nothing",
+    "malformed": "answers in the wrong form",
+    "truncated": "is cut off before its end",
+    "rate_limit": "has reached its rate limit",
+    "auth": "is refused for its credentials",
 }
 _WHY = {
     "nothing_foldable": "nothing could be folded",
@@ -42,7 +42,10 @@ _WHY = {
 
 
 def say_error(error: str | None) -> str:
-    return ERRORS.get(error or "", f"it fails ({error})" if error else "it fails")
+    """What the summarizer does, as the end of a sentence whose subject it is."""
+    if error in (None, "", "failed", "other"):
+        return "fails"
+    return ERRORS.get(error or "", f"fails ({error})")
 
 
 def budget_reached(state: ChatState, value: int | None) -> bool:
@@ -91,9 +94,9 @@ def _say_stalled(facts: Facts) -> str:
 def _because(cause: str, model: str) -> str:
     if cause in _WHY:
         return _WHY[cause]
-    if cause in ERRORS or cause == "failed" or cause == "other":
+    if cause in ERRORS or cause in ("failed", "other"):
         who = f"the utility model {model}" if model else "the utility model"
-        return who + " " + say_error(cause).removeprefix("it ").replace("its ", "has ", 0)
+        return f"{who} {say_error(cause)}"
     if cause in ("reduced", "fell_back"):
         return "what they freed was not enough"
     return ""
@@ -108,7 +111,7 @@ def _against_stalled(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
     found: list[Advice] = []
     if compactions.summarizer_row:
         calls = plural(compactions.summarizer_row, "time")
-        why = f"The summarizer failed {calls}: {say_error(compactions.summarizer_class)}."
+        why = f"The summarizer failed {calls}: it {say_error(compactions.summarizer_class)}."
         found.append(against("compact_summarize", why))
     if not state.latches.open:
         found.append(against("clear_latch", "No latch is set: there is nothing to clear."))
@@ -154,7 +157,7 @@ def _say_failing(facts: Facts) -> str:
         details.append(f"{number(int_of(tokens))} input tokens without a result")
     if details:
         text += f" ({', '.join(details)})"
-    return f"{text}: {say_error(text_of(error) or None)}."
+    return f"{text}: it {say_error(text_of(error))}."
 
 
 def _against_failing(state: ChatState, facts: Facts) -> tuple[Advice, ...]:

@@ -30,16 +30,14 @@ def _stopped(state: ChatState, t: Thresholds, at: int) -> Verdict:
 
 def _say_stopped(facts: Facts) -> str:
     reason, count, limit, unusable = facts
+    said = f" ({clip(str(reason).rstrip('.'), 160)})" if reason else ""
+    if int_of(unusable):
+        replies = plural(max(int_of(unusable), int_of(count)), "unusable reply", "unusable replies")
+        return f"{replies} ended the turn{said}."
     if count is not None:
-        times = plural(int_of(count), "unusable reply", "unusable replies")
-        of = f" (its limit is {number(int_of(limit))})" if limit is not None else ""
-        text = f"the agent gave up after {times}{of}"
-    elif int_of(unusable):
-        replies = plural(int_of(unusable), "unusable reply", "unusable replies")
-        text = f"the agent gave up after {replies}"
-    else:
-        text = "the agent gave up"
-    return text + (f": {clip(str(reason), 160)}." if reason else ".")
+        of = f" of {number(int_of(limit))}" if limit is not None else ""
+        return f"the agent ended the turn at {number(int_of(count))}{of}{said}."
+    return f"the agent ended the turn{said}."
 
 
 def _advise_stopped(state: ChatState, facts: Facts) -> tuple[Advice, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxhealth.core.attempts import attempt_facts, is_needed, started_view
+from ctxhealth.core.attempts import attempt_facts, calls_of, is_needed, started_view
 from ctxhealth.core.changes import ItemChange
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.history import remove_items
 from ctxhealth.core.folding.latches import end_inferred, refresh_latches
 from ctxhealth.core.folding.readings import learn_trigger, record_point
-from ctxhealth.core.folding.relief import NOT_COUNTED, decide
+from ctxhealth.core.folding.relief import NOT_COUNTED, decide, heal_summarizer
 from ctxhealth.core.limits import fixed_part
 from ctxhealth.core.meter import estimate_after, load_now
 from ctxhealth.core.model import AttemptView, Outcome, Relief, StepView, SummarizerView
@@ -28,6 +28,7 @@ from ctxhealth.wire.events import CompactionFinished, CompactionStarted
 from ctxhealth.wire.parts import Summarizer
 
 _UNCHANGED = frozenset({Outcome.NOT_NEEDED, Outcome.NOTHING_FOLDABLE, Outcome.REFUSED})
+_SKIPPED = frozenset({"skipped", "latched", "blocked", "disabled"})
 _FAILED = frozenset(
     {
         Outcome.DURABILITY_FAILED, Outcome.TIMED_OUT, Outcome.SUMMARIZER_FAILED,
@@ -67,10 +68,12 @@ def on_compaction_finished(state: ChatState, event: CompactionFinished, context:
         end_inferred(state, context)
     view = _finished_view(state, event, started, context)
     view = _classify(state, event, view)
-    _count(state, view)
+    skipped = _is_skipped(state, event, view)
+    _count(state, view, skipped)
     _apply(state, event, view, context)
-    _remember(state, view, context)
-    _follow_up(state, view, context)
+    _remember(state, view, skipped, context)
+    if not skipped:
+        _follow_up(state, view, context)
     refresh_latches(state, context)
     context.changes.facts = True
 
@@ -186,11 +189,28 @@ def _classify(state: ChatState, event: CompactionFinished, view: AttemptView) ->
     )
 
 
-def _count(state: ChatState, view: AttemptView) -> None:
+def _is_skipped(state: ChatState, event: CompactionFinished, view: AttemptView) -> bool:
+    """A latch sent the attempt away: nothing was tried, so it proves nothing about compaction.
+
+    A rescue after an overflow that is sent away is what makes a latch critical.
+    """
+    if view.freed or view.steps or calls_of(event) not in (0, None) or view.removed:
+        return False
+    begun = view.started_seq if view.started_seq is not None else view.finished_seq or 0
+    held = [r for r in state.latches.open.values() if r.view.set_seq < begun]
+    if not held or (calls_of(event) is None and event.reported.lower() not in _SKIPPED):
+        return False
+    if view.trigger == "reactive" or state.requests.overflow:
+        for record in held:
+            record.rescue_blocked = True
+    return True
+
+
+def _count(state: ChatState, view: AttemptView, skipped: bool) -> None:
     compactions = state.compactions
     compactions.finished += 1
     compactions.outcomes[view.outcome.value] = compactions.outcomes.get(view.outcome.value, 0) + 1
-    if view.outcome not in NOT_COUNTED:
+    if view.outcome not in NOT_COUNTED and not skipped:
         state.requests.above = 0
     _count_summarizer(state, view)
     if "emptied" in view.flags:
@@ -218,9 +238,7 @@ def _count_summarizer(state: ChatState, view: AttemptView) -> None:
         compactions.summarizer_class = view.error_class
         compactions.summarizer_model = summarizer.model if summarizer else state.facts.utility_model
     elif view.outcome is Outcome.REDUCED and summarizer is not None and summarizer.calls:
-        compactions.summarizer_row = compactions.summarizer_calls = 0
-        compactions.summarizer_input = compactions.summarizer_class = None
-        compactions.summarizer_fixed_seq = view.finished_seq
+        heal_summarizer(compactions, view)
 
 
 def _apply(
@@ -305,14 +323,14 @@ def _history_after(state: ChatState, view: AttemptView) -> int | None:
     return max(0, view.after - fixed - (state.history.extras or 0))
 
 
-def _remember(state: ChatState, view: AttemptView, context: Context) -> None:
+def _remember(state: ChatState, view: AttemptView, skipped: bool, context: Context) -> None:
     compactions = state.compactions
     compactions.recent.append(view)
     if len(compactions.recent) > RECENT_ATTEMPTS:
         del compactions.recent[0]
     context.changes.attempts[view.attempt] = view
     automatic = view.trigger not in ("manual", "forced")
-    if view.outcome not in NOT_COUNTED and automatic:
+    if view.outcome not in NOT_COUNTED and automatic and not skipped:
         compactions.marks.append(
             Mark(
                 attempt=view.attempt,

@@ -26,6 +26,8 @@ def on_message_added(state: ChatState, event: MessageAdded, context: Context) ->
     tokens = event.tokens
     if tokens is None:
         history.unknown_items += 1
+        if history.snapshot_seq is None:
+            history.value = None
     elif tokens:
         _count(state, event, tokens, context)
     if event.calls or event.answers:

@@ -26,13 +26,13 @@ def provider_reading(
     if limits.window is not None and prompt > limits.window:
         doubt = _above_window(state, prompt, added, context)
     if doubt is None:
-        _learn(state, prompt, added, sent, context)
+        _learn(state, prompt, added, context)
+    if sent is None or not sent.delta:
+        _watch_truncation(state, prompt, added, sent)
     _set(state, prompt, "provider", name, added, doubt, context)
     meter.mismatch = False
     if sent is not None and sent.local is not None and not sent.delta and doubt is None:
         calibrate(state, sent.local, prompt)
-    if sent is None or not sent.delta:
-        _watch_truncation(state, prompt, added, sent)
 
 
 def unreliable_reading(
@@ -55,7 +55,7 @@ def own_count(
         if step > window:
             doubt = f"a step of {number(step)} tokens without an item"
     if doubt is None:
-        _grow(state, value, added, context)
+        _grow(state, value, source, added, context)
     _set(state, value, source, name, added, doubt, context)
 
 
@@ -99,16 +99,14 @@ def _set(
     meter.readings += 1
     if doubt is None:
         meter.added_before = added
-        meter.good, meter.good_seq, meter.good_at = value, context.seq, context.at
+        meter.good, meter.good_source = value, source
     meter.trend.append(None if doubt else value)
     if len(meter.trend) > TREND_POINTS:
         del meter.trend[0]
     record_point(state, context)
 
 
-def _learn(
-    state: ChatState, prompt: int, added: int, sent: OpenRequest | None, context: Context
-) -> None:
+def _learn(state: ChatState, prompt: int, added: int, context: Context) -> None:
     limits = state.limits
     if limits.cap is not None and limits.window is not None:
         budget = limits.budget
@@ -116,13 +114,13 @@ def _learn(
             # A request above the budget was answered: the provider does not reserve the cap.
             limits.cap_refuted, limits.cap = limits.cap, None
             settle_limits(state, context.rules)
-    _grow(state, prompt, added, context)
+    _grow(state, prompt, "provider", added, context)
 
 
-def _grow(state: ChatState, value: int, added: int, context: Context) -> None:
+def _grow(state: ChatState, value: int, source: str, added: int, context: Context) -> None:
     """Growth between two readings without a compaction between; jumps name their item."""
     meter, window = state.meter, state.limits.window
-    if meter.good is not None and not meter.pending:
+    if meter.good is not None and meter.good_source == source and not meter.pending:
         step = value - meter.good
         push(meter.growth, step, GROWTH_STEPS)
         if window and step > context.rules.thresholds.jump_share * window:
@@ -146,7 +144,7 @@ def _above_window(state: ChatState, prompt: int, added: int, context: Context) -
     """Accepted above the window: either the window is wrong, or the meter is."""
     meter, limits = state.meter, state.limits
     larger = sorted(candidate.value for candidate in limits.candidates if candidate.value >= prompt)
-    if meter.good is None or meter.pending:
+    if meter.good is None or meter.good_source != "provider" or meter.pending:
         proves = bool(larger)
     else:
         expected = meter.good + max(0, added - meter.added_before) + (meter.completion or 0)

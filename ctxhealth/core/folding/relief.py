@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from ctxhealth.core.folding.context import Context
+from ctxhealth.core.folding.readings import learn_trigger
 from ctxhealth.core.limits import crosses
-from ctxhealth.core.meter import load_now
+from ctxhealth.core.meter import load_now, trigger_measure
 from ctxhealth.core.model import AttemptView, Outcome, Relief
-from ctxhealth.core.state import ChatState
+from ctxhealth.core.state import ChatState, Compactions
+from ctxhealth.engine.outcome import AttemptFacts, classify_outcome
 
 # These say nothing about whether compaction works: nothing was wanted, or somebody said no.
 NOT_COUNTED = frozenset({Outcome.NOT_NEEDED, Outcome.CANCELLED, Outcome.REFUSED})
@@ -23,6 +25,8 @@ def judge_relief(state: ChatState, generation: int, context: Context) -> None:
     if view is None:
         compactions.unjudged = None
         return
+    if view.after is None and view.outcome is Outcome.UNKNOWN:
+        view = _measure(state, view, context)
     relieved = _is_relieved(state, view, context.rules.thresholds.relieved_share)
     if relieved is None:
         return
@@ -56,13 +60,61 @@ def decide(state: ChatState, view: AttemptView, relief: Relief, context: Context
         _not_relieved(state, view)
 
 
+def _measure(state: ChatState, view: AttemptView, context: Context) -> AttemptView:
+    """Nobody said what is left: the next request's count is the after, and gives the outcome."""
+    load, base = load_now(state), state.compactions.base.get(view.attempt)
+    if load is None or view.before is None or view.scope != "prompt":
+        return view
+    meanwhile = max(0, state.meter.added_before - base[0]) if base else 0
+    facts = AttemptFacts(
+        before=view.before,
+        after=load,
+        before_scope="prompt",
+        after_scope="prompt",
+        meanwhile=meanwhile,
+        calls=view.summarizer.calls if view.summarizer else None,
+    )
+    name, flags = classify_outcome(facts)
+    view = msgspec.structs.replace(
+        view,
+        outcome=Outcome(name),
+        after=load,
+        freed=facts.freed,
+        meanwhile=meanwhile,
+        flags=(*view.flags, *flags, "measured"),
+    )
+    _recount(state.compactions, view)
+    if view.outcome is Outcome.REDUCED and view.trigger == "proactive":
+        learn_trigger(state, view.before or 0, context)
+    return view
+
+
+def _recount(compactions: Compactions, view: AttemptView) -> None:
+    """An attempt that counted as unknown has an outcome now."""
+    outcomes = compactions.outcomes
+    outcomes["unknown"] = outcomes.get("unknown", 0) - 1
+    if outcomes["unknown"] <= 0:
+        del outcomes["unknown"]
+    outcomes[view.outcome.value] = outcomes.get(view.outcome.value, 0) + 1
+    for mark in reversed(compactions.marks):
+        if mark.attempt == view.attempt:
+            mark.outcome, mark.freed = view.outcome.value, view.freed
+            break
+    if view.outcome is Outcome.REDUCED and view.summarizer and view.summarizer.calls:
+        heal_summarizer(compactions, view)
+
+
+def heal_summarizer(compactions: Compactions, view: AttemptView) -> None:
+    """A summary succeeded: the row of failures is over."""
+    compactions.summarizer_row = compactions.summarizer_calls = 0
+    compactions.summarizer_input = compactions.summarizer_class = None
+    compactions.summarizer_fixed_seq = view.finished_seq
+
+
 def _is_relieved(state: ChatState, view: AttemptView, share: float) -> bool | None:
     limits = state.limits
     if limits.trigger is not None and limits.trigger_source in ("declared", "learned"):
-        if limits.trigger_scope == "history":
-            measure = state.history.value
-        else:
-            measure = load_now(state)
+        measure = trigger_measure(state)
         if measure is None:
             return None
         return not crosses(measure, limits.trigger, limits.trigger_inclusive)
@@ -87,6 +139,9 @@ def _relieved(state: ChatState) -> None:
     compactions.no_relief = compactions.no_relief_calls = compactions.no_relief_freed = 0
     compactions.no_relief_calls_known = True
     compactions.no_relief_from = compactions.no_relief_cause = None
+    # The summarizer may still be dead, but nothing waits for it; its next failure says so again.
+    compactions.summarizer_row = compactions.summarizer_calls = 0
+    compactions.summarizer_input = None
 
 
 def _not_relieved(state: ChatState, view: AttemptView) -> None:
@@ -98,7 +153,7 @@ def _not_relieved(state: ChatState, view: AttemptView) -> None:
     else:
         compactions.no_relief_calls += calls
     compactions.no_relief_freed += max(0, view.freed or 0)
-    if view.before is not None:
+    if view.before is not None and compactions.no_relief_from is None:
         compactions.no_relief_from, compactions.no_relief_scope = view.before, view.scope
     compactions.no_relief_cause = cause_of(view)
 

@@ -28,6 +28,7 @@ class Track:
     latches: dict[str, bool] = field(default_factory=dict)
     requests: dict[str, None] = field(default_factory=dict)
     attempts: dict[str, None] = field(default_factory=dict)
+    finished: dict[str, None] = field(default_factory=dict)
     cleared_by: dict[str, None] = field(default_factory=dict)
 
     def busy(self) -> str | None:
@@ -153,9 +154,14 @@ def _attempt_started(track: Track, fields: Mapping[str, Any]) -> None:
 
 
 def _attempt_ended(track: Track, fields: Mapping[str, Any]) -> None:
-    track.attempts.pop(str(fields.get("attempt")), None)
-    track.compactions += 1
+    attempt = str(fields.get("attempt"))
+    begun = attempt in track.attempts
+    track.attempts.pop(attempt, None)
     track.ended += 1
+    # Told twice, it is still one attempt: so the server counts.
+    if begun or attempt not in track.finished:
+        track.compactions += 1
+    _remember(track.finished, attempt)
 
 
 def _latch_set(track: Track, fields: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ import ctxhealth
 from ctxhealth.ops import first_start, serving
 from ctxhealth.ops.demo_agents import DemoAgents
 from ctxhealth.store import writes
+from ctxhealth.store.writes.people import LOGIN_MINUTES
 
 
 class Command(BaseCommand):
@@ -79,7 +80,7 @@ class Command(BaseCommand):
         lines = [
             f"ctxhealth {ctxhealth.__version__} serves at {address.origin}",
             "",
-            f"  Log in (this link works once):  {address.origin}{login}",
+            f"  Log in (once, within {LOGIN_MINUTES} minutes):  {address.origin}{login}",
             *_token_lines(address, token),
             *(["  Demo agents are connecting."] if demo else []),
             "",

@@ -82,9 +82,9 @@ class _Tail:
             reader = self._restored()
         else:
             self._console.say(f"Sent {sent['events']:,} events: {_told(reader.counts)}.")
-            subagents = sent["chat.opened"] - (1 if reader.counts["chat.opened"] else 0)
-            if len(self._side) or subagents > 0:
-                self._console.say(f"Sub-agents: {max(subagents, len(self._side))}.")
+            subagents = reader.counts["chat.opened"] - 1 + len(self._side)
+            if subagents > 0:
+                self._console.say(f"Sub-agents: {subagents:,}.")
         if reader is None or reader.chat is None:
             return
         torn = sum(file.torn for file in self._follower.files())
@@ -165,11 +165,13 @@ def _checked(path: Path) -> Path:
 
 
 def _told(counts: Counter[str]) -> str:
-    requests = counts["request.sent"] + counts["synthetic"]
-    parts = [f"{requests:,} requests", f"{counts['compaction.finished']:,} compactions"]
-    if counts["synthetic"]:
-        parts[0] += f" ({counts['synthetic']:,} answered by the program itself)"
+    """The session's own counts; those of its sub-agents are theirs."""
+    synthetic = counts["own synthetic"]
+    requests = f"{counts['own request.sent'] + synthetic:,} requests"
+    if synthetic:
+        requests += f" ({synthetic:,} answered by the program itself)"
+    parts = [requests, f"{counts['own compaction.finished']:,} compactions"]
     if counts["replayed"]:
-        parts.append(f"{counts['replayed']:,} rows that were in the file before")
+        parts.append(f"{counts['replayed']:,} rows that the file holds twice")
     parts.append(f"{counts['unreadable']:,} unreadable lines")
     return ", ".join(parts)

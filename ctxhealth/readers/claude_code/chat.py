@@ -7,11 +7,11 @@ from typing import Any
 from ctxhealth.readers.claude_code import texts
 from ctxhealth.readers.claude_code.compactions import Compactions
 from ctxhealth.readers.claude_code.context import Context
+from ctxhealth.readers.claude_code.failures import Failures
 from ctxhealth.readers.claude_code.items import attachment_item, items_of, result_ids
 from ctxhealth.readers.claude_code.replies import Replies, request_name
 from ctxhealth.readers.claude_code.rows import (
     Row,
-    count_at,
     dict_at,
     one_line,
     plain_text,
@@ -20,6 +20,7 @@ from ctxhealth.readers.claude_code.rows import (
 from ctxhealth.readers.claude_code.stay import Stay, WindowOf
 from ctxhealth.readers.claude_code.timeline import Part, Timeline
 from ctxhealth.readers.claude_code.turns import Turns
+from ctxhealth.readers.seen import Seen
 
 _TITLE = 120
 _END_MARKS = ("turn_duration", "stop_hook_summary")
@@ -28,7 +29,7 @@ _END_MARKS = ("turn_duration", "stop_hook_summary")
 class ChatRows(Part):
     """One chat of a file: the session itself, or a sub-agent in it."""
 
-    kept = ("model", "hint", "titled", "opened", "orphans", "before")
+    kept = ("hint", "titled", "opened", "orphans", "before")
 
     def __init__(
         self, chat: str, parent: str | None = None, window_of: WindowOf | None = None
@@ -37,10 +38,10 @@ class ChatRows(Part):
         self.line = Timeline(chat)
         self.context = Context()
         self.turns = Turns(self.line, "user" if parent is None else "task")
-        self.replies = Replies(self.line, self.context, self.turns)
-        self.compactions = Compactions(self.line, self.context, self.turns)
         self.stay = Stay(self.line, window_of)
-        self.model: str | None = None
+        self.replies = Replies(self.line, self.context, self.turns, self.stay)
+        self.compactions = Compactions(self.line, self.context, self.turns)
+        self.failures = Failures(self.line, self.turns, self.replies, self.compactions, self.stay)
         self.hint: str | None = None
         self.titled = False
         self.opened = False
@@ -81,36 +82,35 @@ class ChatRows(Part):
         if self.line.crowded:
             self.settle(ts, release=True)
 
-    def request(self, row: Row, ts: int) -> None:
+    def request(self, row: Row, ts: int, seen: Seen) -> None:
         """A request of the main loop; those of helpers (titles, summaries) are not its load."""
         source = text_at(row, "querySource") or ""
         id = text_at(row, "id")
-        if id is not None and (source == "sdk" or source.startswith("repl_main")):
-            self._close()
+        main_loop = source == "sdk" or source.startswith("repl_main")
+        if id is not None and main_loop and not seen.again(f"request:{id}"):
+            self.replies.close()
             self.replies.request(id[:200], ts)
 
     def billed(self, row: Row, ts: int) -> None:
-        self._close()
+        self.replies.close()
         # The turn was retried after an empty reply and is over: the retry was empty too.
         turn = self.turns.turn
         if turn is not None and turn["empty"] and self.replies.pending is not None:
             self.replies.empty(ts)
         self.turns.marked(ts, bool(self.context.calls))
-        self.stay.billed(row, self.model)
-        self.stay.tell()
+        self.stay.billed(row, self.replies.model, ts)
 
     def settle(self, ts: int, *, release: bool) -> None:
         """Nothing more came for a while; ``release``: for so long that no reply is awaited."""
-        self._close()
+        self.replies.close()
         if release:
-            self.line.measured(None)
+            self.line.release()
         self.turns.settled(ts, bool(self.context.calls))
-        self.stay.tell()
 
     def end(self, ts: int) -> None:
         """The sub-agent handed its result back."""
-        self._close()
-        self.line.measured(None)
+        self.replies.close()
+        self.line.release()
         self.replies.unresolved("other", "no reply to this request is in the transcript", ts)
         self.turns.end("answered" if self.replies.count else "stopped", ts)
         self.line.add("chat.closed", ts, reason="the sub-agent returned")
@@ -137,15 +137,15 @@ class ChatRows(Part):
             "isApiErrorMessage"
         ):
             # No model spoke: neither a load of 0 nor an empty reply.
-            self._close()
+            self.replies.close()
             if row.get("isApiErrorMessage"):
-                self._api_error(row, uuid, ts)
+                self.failures.api_error(row, uuid, ts, self.before or ts)
             else:
                 self._placeholder(row, uuid, ts)
             return
         group = self.replies.group
         if group is not None and group["id"] != text_at(dict_at(row, "message"), "id"):
-            self._close()
+            self.replies.close()
         self._name_model(dict_at(row, "message"), ts)
         self.replies.row(row, uuid, ts, self.before or ts)
 
@@ -171,28 +171,27 @@ class ChatRows(Part):
     def _said(self, row: Row, uuid: str, ts: int) -> None:
         kind = texts.kind_of(row)
         if kind == "empty_retry":
-            self._close()
+            self.replies.close()
             self.replies.empty(ts)
         elif kind == "interrupted":
-            self._close()
+            self.replies.close()
             self.replies.unresolved("cancelled", "the user interrupted", ts)
             self.context.calls.clear()
             self.turns.end("cancelled", ts)
         elif kind == "command":
-            self._close()
+            self.replies.close()
             self.turns.command_at = ts
         elif kind == "local":
             reason = texts.failed_compact(plain_text(row))
             if reason is not None:
-                self._failed_compaction(uuid, ts, "manual", reason)
+                self.failures.compaction(uuid, ts, "manual", reason)
         elif kind in ("prompt", "notice"):
             self._prompt(row, uuid, ts, "user" if kind == "prompt" else "task")
         self._add(row, uuid, ts)
 
     def _prompt(self, row: Row, uuid: str, ts: int, kind: str) -> None:
-        self._close()
+        self.replies.close()
         self.replies.unresolved("cancelled", "another prompt came first", ts)
-        self.stay.tell()
         if not self.titled and plain_text(row).strip():
             self.title(plain_text(row), ts)
         self.turns.prompt(uuid, ts, kind, bool(self.context.calls))
@@ -235,7 +234,7 @@ class ChatRows(Part):
 
     def _system(self, row: Row, uuid: str, ts: int) -> None:
         kind = row.get("subtype")
-        self._close()
+        self.replies.close()
         if kind == "compact_boundary":
             self._boundary(row, uuid, ts)
         elif kind == "microcompact_boundary":
@@ -248,21 +247,13 @@ class ChatRows(Part):
             if reason is None and command == "compact" and _failed(row):
                 reason = texts.command_output(text_at(row, "content") or "no reason given")
             if reason is not None:
-                self._failed_compaction(uuid, ts, "manual", reason)
+                self.failures.compaction(uuid, ts, "manual", reason)
         elif kind == "api_error":
-            self._retry(row, ts)
+            self.failures.retry(row, ts)
         elif kind in _END_MARKS:
             self.turns.marked(ts, bool(self.context.calls))
 
     # -- what several rows share
-
-    def _close(self) -> None:
-        group = self.replies.group
-        if group is None:
-            return
-        load = self.replies.close()
-        if load is not None:
-            self.stay.reply(load, self.model, self.replies.turn, group["sent"])
 
     def _boundary(self, row: Row, uuid: str, ts: int) -> None:
         refused = self.replies.unresolved(
@@ -273,52 +264,14 @@ class ChatRows(Part):
         self.compactions.boundary(row, uuid, ts, after_refusal=refused)
         self.stay.known(automatic_at=load if automatic else None)
 
-    def _failed_compaction(self, uuid: str, ts: int, trigger: str, reason: str) -> None:
-        self.compactions.failure(uuid, ts, trigger, reason)
-        self.stay.known()
-
-    def _api_error(self, row: Row, uuid: str, ts: int) -> None:
-        text = plain_text(row).strip()
-        status = count_at(row, "apiErrorStatus")
-        stated = text_at(row, "error")
-        _, mark, reason = text.partition(texts.FAILED_COMPACTION)
-        if mark:
-            trigger = "proactive" if status is None else "reactive"
-            self._failed_compaction(uuid, ts, trigger, reason.strip())
-        prompt, window = texts.stated_sizes(text)
-        failure: dict[str, Any] = {
-            "error": texts.model_error(text if not mark else texts.TOO_LONG, status, stated),
-            "status": status, "detail": text[:2_000], "code": stated,
-            "stated_prompt": prompt, "stated_window": window,
-        }  # fmt: skip
-        if text.startswith(texts.TOO_LONG) and status is None and self.replies.pending is None:
-            # The client refused by itself: no call was made.
-            failure["code"] = "refused_before_call"
-            self.line.extend(self.turns.ensure(uuid, self.before or ts))
-        elif self.replies.pending is None:
-            self.replies.request(request_name(uuid), self.before or ts)
-        request = self.replies.pending[0] if self.replies.pending else request_name(uuid)
-        self.replies.pending = None
-        self.replies.unanswered += failure["code"] != "refused_before_call"
-        self.line.add("model.failed", ts, request=request, **failure)
-        self.turns.end("error", ts, text[:400])
-
-    def _retry(self, row: Row, ts: int) -> None:
-        attempt, most = count_at(row, "retryAttempt"), count_at(row, "maxRetries")
-        error = dict_at(row, "error")
-        words = text_at(error, "message") or text_at(row, "error") or "an error"
-        tries = f" ({attempt} of {most})" if attempt is not None and most is not None else ""
-        text = f"The provider failed and is asked again{tries}: {one_line(words, 300)}"
-        self.line.add("note", ts, level="warning", code="api_retry", text=text)
-
     def _name_model(self, message: Row, ts: int) -> None:
         said = text_at(message, "model")
         if said is None:
             return
         if self.hint is not None and self.hint.startswith(said):
             said = self.hint
-        if said != self.model:
-            self.model = said
+        if said != self.replies.model:
+            self.replies.model = said
             self.line.add("chat.updated", ts, model=said[:200])
 
 

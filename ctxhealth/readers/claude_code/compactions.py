@@ -23,18 +23,17 @@ _CANCELLED = ("Compaction cancel",)
 
 
 class Compactions(Part):
-    """``attempt`` is the id of the newest boundary, whose summary row comes next."""
+    """``count`` of those that a boundary shows, ``failed`` of those that an error shows."""
 
-    kept = ("attempt", "count", "failed")
+    kept = ("count", "failed")
 
     def __init__(self, line: Timeline, context: Context, turns: Turns) -> None:
         self._line, self._context, self._turns = line, context, turns
-        self.attempt: str | None = None
         self.count = 0
         self.failed = 0
 
     def boundary(self, row: Row, uuid: str, ts: int, *, after_refusal: bool) -> None:
-        """A compaction that succeeded. Its size afterwards waits for the next reply.
+        """A compaction that succeeded. What it left is unknown until the next reply reports it.
 
         ``postTokens`` counts the kept messages alone and is no load: it goes along as stated.
         """
@@ -46,7 +45,7 @@ class Compactions(Part):
             "scope": "prompt", "before": self._context.before(stated),
         }  # fmt: skip
         ms = count_at(meta, "durationMs")
-        self._line.measured(None)
+        self._line.release()
         self._line.add("compaction.started", ts - (ms or 0), **common, phase=self._phase())
         removed = self._context.compacted(meta)
         self._line.add(
@@ -57,7 +56,6 @@ class Compactions(Part):
         self._line.hold_last()
         if removed is None:
             self._line.add("history.snapshot", ts, revision=attempt, order=self._members())
-        self.attempt = attempt
         self.count += 1
 
     def summary(self, row: Row) -> None:
@@ -69,7 +67,7 @@ class Compactions(Part):
         hold = self._line.hold
         if blank and hold is not None:
             self._line.queue[hold]["emptied"] = True
-        self.attempt = None
+        self._line.release()
 
     def failure(self, uuid: str, ts: int, trigger: str, reason: str) -> None:
         """An attempt of which only the error is in the transcript."""

@@ -15,13 +15,12 @@ MOST_REMOVED = 3_000
 class Context(Part):
     """``since`` counts characters that entered after the prompt of the last reply was built."""
 
-    kept = ("items", "calls", "load", "since", "highest")
+    kept = ("items", "calls", "load", "since")
 
     def __init__(self) -> None:
         self.items: dict[str, int] = {}
         self.calls: dict[str, None] = {}
         self.load: int | None = None
-        self.highest = 0
         self.since = 0
 
     def added(self, item: Event) -> None:
@@ -35,11 +34,6 @@ class Context(Part):
         for table, most in ((self.items, MOST_ITEMS), (self.calls, MOST_CALLS)):
             if len(table) > most:
                 del table[next(iter(table))]
-
-    def replied(self, load: int | None) -> None:
-        if load is not None:
-            self.load = load
-            self.highest = max(self.highest, load)
 
     def before(self, stated: int | None) -> int | None:
         """The prompt before a compaction: the last measured load, unless more came since.

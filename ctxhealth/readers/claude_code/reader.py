@@ -139,7 +139,7 @@ class ClaudeCodeReader:
     def _about_the_session(self, row: Row, kind: str) -> None:
         assert self._main is not None
         if kind == "api-request":
-            self._main.request(row, self._clock)
+            self._main.request(row, self._clock, self._seen)
         elif kind == "cost-state":
             if self._sides.active:
                 self._main.stay.disturb()
@@ -192,8 +192,9 @@ class ClaudeCodeReader:
             for event in chat.line.take():
                 self.counts["events"] += 1
                 self.counts[event["type"]] += 1
-                if event.get("synthetic"):
-                    self.counts["synthetic"] += 1
+                if chat is self._main:
+                    kind = "synthetic" if event.get("synthetic") else event["type"]
+                    self.counts[f"own {kind}"] += 1
                 yield event
         self._sides.forget_ended()
         if self._troubles.due:

@@ -8,6 +8,7 @@ from ctxhealth.readers.base import Event
 from ctxhealth.readers.claude_code.context import Context
 from ctxhealth.readers.claude_code.items import items_of
 from ctxhealth.readers.claude_code.rows import Row, dict_at, load_of, short, text_at, wire_usage
+from ctxhealth.readers.claude_code.stay import Stay
 from ctxhealth.readers.claude_code.timeline import Part, Timeline
 from ctxhealth.readers.claude_code.turns import Turns
 
@@ -18,79 +19,82 @@ _MOST_ITEMS = 500
 class Replies(Part):
     """``group`` is the reply whose rows are still coming; ``pending`` a request without reply."""
 
-    kept = ("group", "pending", "told", "count", "unanswered", "turn")
+    kept = ("group", "pending", "told", "count", "model")
 
-    def __init__(self, line: Timeline, context: Context, turns: Turns) -> None:
-        self._line, self._context, self._turns = line, context, turns
+    def __init__(self, line: Timeline, context: Context, turns: Turns, stay: Stay) -> None:
+        self._line, self._context, self._turns, self._stay = line, context, turns, stay
         self.group: dict[str, Any] | None = None
         self.pending: list[Any] | None = None
         self.told: dict[str, None] = {}
         self.count = 0
-        self.unanswered = 0
-        self.turn: str | None = None
+        self.model: str | None = None
 
     def request(self, id: str, ts: int) -> None:
         """The transcript says that a request left (newer versions only)."""
         self.close()
         self.unresolved("other", "no reply to this request is in the transcript", ts)
         self._line.extend(self._turns.ensure(id, ts))
+        self._line.extend(self._stay.request(self._turns.id, self.model, ts))
         self._line.add("request.sent", ts, request=id)
         self.pending = [id, ts]
 
-    def row(self, row: Row, uuid: str, ts: int, sent: int) -> int | None:
+    def row(self, row: Row, uuid: str, ts: int, sent: int) -> None:
         """One row of a reply. ``sent``: when its request left, where no row says it."""
         message = dict_at(row, "message")
         id = text_at(message, "id") or uuid
         if id in self.told:
             self._late(row, uuid, ts)
-            return None
+            return
         if self.group is None or self.group["id"] != id:
             self.close()
             self._open(row, id, uuid, ts, sent)
         self._gather(row, message, uuid, ts)
-        return load_of(dict_at(message, "usage"))
 
-    def close(self) -> int | None:
-        """No more rows of this reply: tell it. Its load, where it reports one."""
+    def close(self) -> None:
+        """No more rows of this reply: tell it."""
         group, self.group = self.group, None
         if group is None:
-            return None
+            return
         load = load_of(group["usage"])
-        self._line.measured(load)
+        self._line.release()
         events = self._turns.ensure(group["uuid"], group["sent"])
+        events += self._stay.request(self._turns.id, self.model, group["sent"])
         events += self._request(group)
         events.append(self._reply(group))
-        self.turn = self._turns.id
         for item in group["items"]:
-            item["turn"] = item["topic"] = self.turn
+            item["turn"] = item["topic"] = self._turns.id
         self._line.fill_slot(events + group["items"])
-        self._context.replied(load)
+        if load is not None:
+            self._context.load = load
+            self._stay.reply(load)
         self._remember(group["id"])
         self.count += 1
         self._turns.replied(_held(group["content"]), group["finish"])
         self._turns.over(group["ts"], bool(self._context.calls))
-        return load
 
-    def unresolved(self, error: str, detail: str, ts: int, **more: Any) -> bool:
+    def unresolved(self, error: str, detail: str, ts: int) -> bool:
         """A request that left and got no reply ends here."""
         if self.pending is None:
             return False
-        id, self.pending = self.pending[0], None
-        self.unanswered += 1
-        self._line.add("model.failed", ts, request=id, error=error, detail=detail, **more)
+        self._line.add("model.failed", ts, request=self.answered(), error=error, detail=detail)
         return True
+
+    def answered(self) -> str:
+        """The pending request's id; it is pending no longer."""
+        assert self.pending is not None
+        id, self.pending = str(self.pending[0]), None
+        return id
 
     def empty(self, ts: int) -> None:
         """The provider answered with nothing; Claude Code leaves no row of it and no usage."""
         self.close()
         if self.pending is not None:
-            id, self.pending = self.pending[0], None
+            id = self.answered()
         else:
             self.count += 1
             id = f"empty-{self.count}"
             self._line.extend(self._turns.ensure(id, ts))
             self._line.add("request.sent", ts, request=id)
-        self.unanswered += 1
         self._line.add("model.replied", ts, request=id, content={})
         self._turns.empty()
 

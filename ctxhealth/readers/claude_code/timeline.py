@@ -29,7 +29,7 @@ class Timeline(Part):
     """A queue with two places where it may stop.
 
     ``slot``: a reply that comes in several rows is told here, before the results of its calls.
-    ``hold``: a finished compaction whose size afterwards the next reply will tell.
+    ``hold``: a finished compaction whose summary the next rows will show.
     """
 
     kept = ("queue", "latest", "slot", "hold")
@@ -62,10 +62,8 @@ class Timeline(Part):
     def hold_last(self) -> None:
         self.hold = len(self.queue) - 1
 
-    def measured(self, after: int | None) -> None:
-        """The first reply built after the held compaction had a prompt of ``after`` tokens."""
-        if self.hold is not None and after is not None:
-            self.queue[self.hold]["after"] = after
+    def release(self) -> None:
+        """What was held is told as it stands."""
         self.hold = None
 
     @property

@@ -39,6 +39,8 @@ def configuration(level: str) -> dict[str, object]:
             "django.server": {"handlers": [], "propagate": True},
             # A line for every socket that opens belongs to metrics, not to a log.
             "uvicorn": {"level": "DEBUG" if level == "DEBUG" else "WARNING"},
+            # A stranger's Host header is answered with 400; a trace for each would be a flood.
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
             "asyncio": {"level": "WARNING"},
         },
     }

@@ -57,7 +57,7 @@ class Maka(Loop):
             self.compact("proactive")
         self.rest(1.5)
         with self.step():
-            self.tool_pair(31_500)
+            self.tool_pair(37_400)
         self.rest(1.5)
         self.answer()
 

@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 # Ages are told by the browser's clock; the rest are marks that scripts leave on what they touched.
 SHOWN = """
-(selectors) => selectors.flatMap((selector) => [...document.querySelectorAll(selector)].map((found) => {
+(selectors) => selectors.flatMap((each) => [...document.querySelectorAll(each)]).map((found) => {
   const copy = found.cloneNode(true);
   for (const node of [copy, ...copy.querySelectorAll("*")]) {
     node.removeAttribute("hx-swap-oob");
@@ -20,7 +20,7 @@ SHOWN = """
   }
   copy.normalize();
   return copy.outerHTML.replace(/\\s+/g, " ").replace(/ >/g, ">");
-}))
+})
 """
 BOARD = ["#board-chips", "#board-outcomes", "#rows > tr"]
 CHAT = ["[id^='chat-'][id*='-']"]

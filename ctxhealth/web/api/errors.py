@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from ninja.errors import HttpError, ValidationError
 
-from ctxhealth.store.writer import StoreBusy
+from ctxhealth.store.through import StoreBusy
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,11 @@ from django.views.decorators.http import require_safe
 from ninja.errors import HttpError, ValidationError
 
 from ctxhealth import __version__
-from ctxhealth.store.writer import StoreBusy
+from ctxhealth.store.through import StoreBusy
 from ctxhealth.web.api import chats, commands, errors
 from ctxhealth.web.api.callers import Bearer, Session
 from ctxhealth.web.api.openapi import StructAPI
+from ctxhealth.web.api.protocol import protocol_schema
 
 api = StructAPI(
     title="ctxhealth",
@@ -52,6 +53,17 @@ def _openapi_bytes() -> bytes:
     return msgspec.json.encode(dict(api.get_openapi_schema(path_prefix="api/v1/")))
 
 
+@require_safe
+def protocol(request: HttpRequest) -> HttpResponse:
+    """The JSON Schema of everything that travels between an agent and the server."""
+    return HttpResponse(_protocol_bytes(), content_type="application/schema+json")
+
+
+@cache
+def _protocol_bytes() -> bytes:
+    return msgspec.json.encode(protocol_schema())
+
+
 @csrf_exempt
 def nowhere(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
     return errors.error_response(404, "There is nothing at this address.")
@@ -67,6 +79,7 @@ def _routes() -> list[URLPattern]:
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("openapi.json", openapi, name="openapi"),
+    path("protocol.json", protocol, name="protocol"),
     path("v1/", (_routes(), "api", "api")),
     re_path(r"^", nowhere),
 ]

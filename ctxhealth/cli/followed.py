@@ -10,7 +10,7 @@ from ctxhealth.readers.base import Event, Reader
 from ctxhealth.readers.lines import Line, LineSplitter
 
 # Read at once; also the most that a file may keep the others waiting.
-CHUNK = 512 * 1024
+CHUNK = 1024 * 1024
 
 
 class FollowedFile:

@@ -44,10 +44,24 @@ def table_window(model: str, provider: str | None = None) -> ModelWindow | None:
         plain = table_window(name[: -len(_MILLION)], provider)
         most = plain.max_output if plain else None
         return ModelWindow(1_000_000, None, most, name)
-    for key in _spellings(name, provider):
+    keys = _spellings(name, provider)
+    for index, key in enumerate(keys):
         row = _table().get(key)
         if row is not None:
+            key = _fuller(row, keys[index + 1 :]) or key
+            row = _table()[key]
             return ModelWindow(row[0], row[1], row[2], key)
+    return None
+
+
+def _fuller(row: list[Any], keys: list[str]) -> str | None:
+    """One source knows the prompt's maximum alone: an alias that holds both says the same more."""
+    if row[3] != "l":
+        return None
+    for key in keys:
+        other = _table().get(key)
+        if other is not None and other[1] == row[0]:
+            return key
     return None
 
 

@@ -113,7 +113,7 @@ def _against_stalled(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
         calls = plural(compactions.summarizer_row, "time")
         why = f"The summarizer failed {calls}: it {say_error(compactions.summarizer_class)}."
         found.append(against("compact_summarize", why))
-    if not state.latches.open:
+    if all(record.view.inferred for record in state.latches.open.values()):
         found.append(against("clear_latch", "No latch is set: there is nothing to clear."))
     return tuple(found)
 

@@ -272,7 +272,10 @@ def _changed(view: AttemptView) -> bool:
         return True
     if view.outcome in (Outcome.REDUCED, Outcome.FELL_BACK, Outcome.NOT_COMPARABLE):
         return True
-    return view.freed is not None and view.freed != 0
+    if view.freed is None:
+        # Nobody says what is left: until a request is counted the load is not known.
+        return view.outcome is Outcome.UNKNOWN
+    return view.freed != 0
 
 
 def _add_items(state: ChatState, event: CompactionFinished, context: Context) -> None:

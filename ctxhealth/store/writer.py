@@ -41,6 +41,8 @@ RETRY_S = (0.05, 0.1, 0.25, 0.5, 1.0)
 CALL_SECONDS = 30
 # A press must not wait for a database that is gone; events do.
 CALL_GIVES_UP_S = 5.0
+# A first failure that came at once is tried again in silence.
+BUSY_AFTER_S = 1.0
 TRANSIENT = (OperationalError, InterfaceError)
 _LOG = logging.getLogger(__name__)
 
@@ -229,13 +231,13 @@ class Writer:
 
     def _commit(self, jobs: list[Job]) -> None:
         """Commit these jobs, whatever it takes; each is answered exactly once."""
-        tries = 0
+        tries, began = 0, time.monotonic()
         while jobs:
             try:
                 answers, committed = self._transaction(jobs)
             except TRANSIENT as error:
                 tries += 1
-                jobs = self._wait_and_retry(jobs, error, tries)
+                jobs = self._wait_and_retry(jobs, error, tries, time.monotonic() - began)
                 continue
             except Exception as error:
                 self._split(jobs, error)
@@ -334,13 +336,15 @@ class Writer:
             self._publish(committed)
             return
 
-    def _wait_and_retry(self, jobs: list[Job], error: Exception, tries: int) -> list[Job]:
+    def _wait_and_retry(
+        self, jobs: list[Job], error: Exception, tries: int, waited: float
+    ) -> list[Job]:
         """The database is locked, full or away: give up on calls in time, never on events."""
         self.counters.retries += 1
         connection.close()
         self._fresh = True
         pause = RETRY_S[min(tries, len(RETRY_S)) - 1]
-        if tries > 1:
+        if tries > 1 or waited > BUSY_AFTER_S:
             _LOG.warning("cannot write (%s); trying again", str(error)[:200])
             self._tell_busy(_reason(error), int(pause * 1_000))
         kept: list[Job] = []

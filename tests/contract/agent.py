@@ -32,9 +32,8 @@ class RawAgent:
 
     def __init__(self, url: str, token: str, headers: dict[str, str] | None = None) -> None:
         given = {"Authorization": f"Bearer {token}", **(headers or {})}
-        self.socket: ClientConnection = connect(
-            url + PATH, additional_headers=given, max_size=None, open_timeout=SECONDS
-        )
+        opening = connect(url + PATH, additional_headers=given, max_size=None, open_timeout=SECONDS)
+        self.socket: ClientConnection = opening.__enter__()
         self.seen: list[Frame] = []
         self.epoch = ""
 
@@ -57,7 +56,9 @@ class RawAgent:
     def events(self, events: list[Frame], epoch: str | None = None) -> None:
         self.send({"type": "events", "epoch": epoch or self.epoch, "events": events})
 
-    def frame(self, kind: str, seconds: float = SECONDS, where: Callable[[Frame], bool] = bool) -> Frame:
+    def frame(
+        self, kind: str, seconds: float = SECONDS, where: Callable[[Frame], bool] = bool
+    ) -> Frame:
         """The next frame of this type (others are kept in ``seen``)."""
         until = time.monotonic() + seconds
         while True:

@@ -87,13 +87,15 @@ OFFERED_ON_ADVICE = ("repair_pairs", "rescue", "stop_turn")
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """One action on a chat's page. ``why`` says what speaks against it, or why it cannot be."""
+    """One action on a chat's page. ``why`` says what speaks against it, or why it cannot be;
+    ``busy`` that another command is under way, which the page says once for all buttons."""
 
     action: Action
     primary: bool = False
     available: bool = True
     why: str = ""
     query: str = ""
+    busy: bool = False
 
 
 def buttons_of(detail: ChatDetail, *, busy: str = "") -> tuple[Button, ...]:
@@ -130,6 +132,7 @@ def _button(
         available=not obstacle,
         why=obstacle or ("" if first else against.get(kind, "")),
         query=_latch_query(kind, detail.latches),
+        busy=bool(obstacle) and obstacle == busy,
     )
 
 

@@ -14,6 +14,7 @@ from ctxhealth.web.strip import KIND_TITLES
 
 ROW = 26  # pixels
 GAP = 2
+LABEL_ROOM = 0.9  # per cent of the width that one letter of a label needs
 MAX_BLOCKS = 200  # more than a screen can tell apart are drawn as one
 _PART_OF = {"bulk": "bulks", "topic": "topics"}
 _ORDER = ("system", "tools", "extras", "bulks", "topics", "current", "unassigned")
@@ -131,5 +132,5 @@ def _cell_values(cell: Cell) -> tuple[str, int, str, int, str, str, str, str]:
         cell.says,
         cell.kind + ("2" if cell.shade else ""),
         cell.kind,
-        cell.label if cell.width >= 4 else "",
+        cell.label if cell.width >= LABEL_ROOM * len(cell.label) else "",
     )

@@ -37,7 +37,7 @@ from ctxhealth.core.model import (
     WindowSource,
 )
 
-NOW = 1_764_526_500_000  # 2025-11-30T18:15:00Z
+NOW = 1_796_062_500_000  # 2026-11-30T18:15:00Z
 MINUTE = 60_000
 ALL_KINDS = (
     "compact_fallback", "clear_latch", "compact_summarize", "continue", "snapshot",

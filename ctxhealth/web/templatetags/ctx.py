@@ -149,6 +149,15 @@ def gauge(value: float | None, limit: float | None, name: str) -> SafeString:
     return svg.bar_svg(((tone, min(100.0, part)),), f"{name}: {round(part)}%")
 
 
+@register.simple_tag
+def ratio_gauge(value: float | None) -> SafeString:
+    """The local count per provider token: good near 1, drawn against twice that."""
+    if value is None:
+        return svg.bar_svg((), "local count per provider token: unknown")
+    tone = "g-fine" if 0.8 <= value <= 1.25 else "g-over"
+    return svg.bar_svg(((tone, min(100.0, 50 * value)),), f"{value:.2f} local per provider token")
+
+
 @register.filter
 def in_order(values: Iterable[str]) -> list[str]:
     return sorted(values)

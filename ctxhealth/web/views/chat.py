@@ -89,6 +89,12 @@ def chat_events(request: PageRequest, chat_id: int) -> HttpResponse:
     """The log, newest first; ``at`` shows the neighbourhood of one event, ``type`` filters."""
     chat = chat_or_404(chat_id)
     kind = request.GET.get("type", "")[:200]
+    after = _whole(request.GET.get("after"))
+    if after is not None:
+        newer = queries.chat_events(chat_id, after=after, limit=EVENTS_PAGE)
+        lines = [line_of(event) for event in reversed(newer)]
+        context = {"now": now_ms(), "chat": chat, "lines": lines}
+        return render(request, "web/inc/event_rows.html", context)
     at, before = _whole(request.GET.get("at")), _whole(request.GET.get("before"))
     top = at + AROUND if at is not None else before
     found = queries.chat_events(

@@ -65,6 +65,19 @@
   });
   document.addEventListener("ctx:frame", (e) => { if (e.detail.type === "order") { order = e.detail.ids; look(); } });
 
+  // The sentence of the row under the pointer or the focus; else of the first, which needs most.
+  const peek = document.getElementById("peek");
+  const tell = (row) => {
+    const said = row?.matches(".crit, .warn") ? row.querySelector(".say") : null;
+    peek.hidden = !said;
+    if (!said) return;
+    peek.firstElementChild.textContent = row.querySelector("td:nth-child(2) a").textContent;
+    peek.lastElementChild.textContent = said.textContent;
+  };
+  const current = () => body.querySelector("tr:focus-within") || body.querySelector("tr:hover") || rows()[0];
+  for (const kind of ["mouseover", "focusin"]) body.addEventListener(kind, (e) => { const row = e.target.closest("tr"); if (row) tell(row); });
+  for (const kind of ["mouseleave", "focusout"]) body.addEventListener(kind, () => setTimeout(() => tell(current())));
+
   // How many need somebody: in the tab's title and icon.
   const count = () => {
     const sum = (tone) => [...document.querySelectorAll(`#board-chips .chip.${tone} b`)].reduce((n, b) => n + Number(b.textContent.replace(/,/g, "")), 0);
@@ -73,10 +86,11 @@
     if (document.title !== said) document.title = said;
     document.dispatchEvent(new CustomEvent("ctx:tone", { detail: critical ? "critical" : sum("warning") ? "warning" : "base" }));
   };
-  document.addEventListener("ctx:changed", () => { count(); look(); });
+  document.addEventListener("ctx:changed", () => { count(); look(); tell(current()); });
 
   const show = () => document.dispatchEvent(new CustomEvent("ctx:show", { detail: rows().map(number) }));
   document.addEventListener("ctx:open", show);
   document.addEventListener("htmx:afterSettle", (e) => { if (e.target.id?.startsWith("row-") || e.target === body) return; if (table.contains(e.target)) show(); });
   count();
+  tell(current());
 })();

@@ -91,6 +91,9 @@ class Cluster:
             "unix_socket_directories": "",
             # The machine does not lose power during a test; commits keep their meaning.
             "fsync": "off",
+            "full_page_writes": "off",
+            "wal_level": "minimal",
+            "max_wal_senders": "0",
             "max_connections": "60",
         }
         command = [str(self._binaries / "postgres"), "-D", str(self._folder / "data")]

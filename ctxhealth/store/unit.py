@@ -205,6 +205,12 @@ class Unit:
         self._append(held, make(held.chat_seq + 1, held.external_id), at or self.now)
         return held.chat_seq
 
+    def heard_of(self, chat: int, conn_no: int) -> None:
+        """Note which connection the chat's log last spoke of; 0: of none."""
+        touched = self.changes.get(chat)
+        if touched is not None:
+            touched[0].conn_no = conn_no
+
     def _append(self, held: Held, event: Event, at: int) -> None:
         self.appended += 1
         self._fold(held, event, at)

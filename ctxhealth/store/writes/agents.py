@@ -149,10 +149,6 @@ def _announce(
 
 
 def _announce_connected(work: Unit, chat: int, owner: Agent, caps: dict[str, object]) -> None:
-    held = work.held(chat)
-    if held is None:
-        return
-    held.conn_no = owner.conn_no
     commands = caps.get("commands")
     work.append(
         chat,
@@ -167,20 +163,18 @@ def _announce_connected(work: Unit, chat: int, owner: Agent, caps: dict[str, obj
             epoch=owner.epoch or None,
         ),
     )
+    work.heard_of(chat, owner.conn_no)
 
 
 def _announce_disconnected(work: Unit, chat: int, conn_no: int, reason: str) -> None:
-    held = work.held(chat)
-    if held is None:
-        return
-    # Whatever this connection still brings says "connected" again before it.
-    held.conn_no = 0
     work.append(
         chat,
         lambda seq, name: ServerDisconnected(
             seq=seq, ts=work.now, chat=name, conn_no=conn_no, reason=reason[:200]
         ),
     )
+    # Whatever this connection still brings says "connected" again before it.
+    work.heard_of(chat, 0)
 
 
 def _tick(now: int | None, limit: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .limits import DEPTH, EVENT_BYTES, EXCERPT_CHARS, ID_CHARS, SENTENCE_CHARS, WORD_CHARS
 from .redact import redact_value, suspicious
-from .texts import TextPolicy
+from .texts import TextPolicy, as_text
 
 # Room for `"seq":9007199254740991,` in front.
 BODY_BYTES = EVENT_BYTES - 32
@@ -81,7 +81,7 @@ def within(event: dict[str, Any], raw: bytes, limit: int = BODY_BYTES) -> bytes:
 
 def identifier(value: Any) -> str:
     """``value`` as an id of 1 to 200 characters; a longer one keeps its head and a hash."""
-    text = str(value) or "-"
+    text = as_text(value) or "-"
     if len(text) <= ID_CHARS:
         return text
     digest = blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()

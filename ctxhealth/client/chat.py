@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .bodies import identifier
 from .snapshots import parts_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Chat:
         self, turn: str | None = None, kind: str = "user", *, ts: int | None = None, **more: Any
     ) -> str:
         """``kind``: user (somebody waits), task or continuation. Returns the turn's id."""
-        turn = turn or self.reporter.names.mint("turn")
+        turn = self._named(turn, "turn")
         self.event("turn.started", ts=ts, turn=turn, kind=kind, **more)
         return turn
 
@@ -89,8 +90,8 @@ class Chat:
         ``role``: system, user, assistant, tool. ``kind``: text, tool_call, tool_result, image,
         summary, data, reasoning. Of ``text`` leaves only what the reporter's ``text`` mode says.
         """
-        id = id or self.reporter.names.mint("m")
-        if text is not None:
+        id = self._named(id, "m")
+        if isinstance(text, str):
             more.setdefault("chars", len(text))
         self.event(
             "message.added", ts=ts, id=id, role=role, kind=kind, tokens=tokens, text=text,
@@ -108,7 +109,7 @@ class Chat:
         tokens, messages, title, summarised, largest}], current {tokens, messages}, protected,
         images, request_bytes, history, order [{id, role, kind, tokens, in, calls, answers}].
         """
-        revision = revision or self.reporter.names.mint("rev")
+        revision = self._named(revision, "rev")
         for part in parts_of(structure):
             self.event("history.snapshot", ts=ts, revision=revision, **part)
         return revision
@@ -130,7 +131,7 @@ class Chat:
         Report the same id to ``model_replied`` or ``model_failed``. More: bytes, images, attempt,
         revision, delta. ``purpose``: chat (default) or utility.
         """
-        request = request or self.reporter.names.mint("req")
+        request = self._named(request, "req")
         self.event(
             "request.sent", ts=ts, request=request, local=local, max_output=max_output,
             **_purpose(purpose), **more,
@@ -213,7 +214,7 @@ class Chat:
         ``scope``: what ``before`` counts, prompt or history. More: phase, input_hash, lease_s,
         revision.
         """
-        attempt = attempt or self.reporter.names.mint("att")
+        attempt = self._named(attempt, "att")
         self.event(
             "compaction.started", ts=ts, attempt=attempt, trigger=trigger, before=before,
             scope=scope, **more,
@@ -262,7 +263,7 @@ class Chat:
         ``scope``: step, send, turn, chat or process. More: key, tokens, bypass, release {until,
         growth, input_changed, turn_end, success}, holder {id, host, since, alive}.
         """
-        latch = latch or self.reporter.names.mint("latch")
+        latch = self._named(latch, "latch")
         self.event(
             "latch.set", ts=ts, latch=latch, scope=scope, kind=kind, reason=reason,
             attempt=attempt, **more,
@@ -291,9 +292,19 @@ class Chat:
         """Say aloud that ``count`` events of this chat were left out."""
         self.event("gap", ts=ts, count=count, reason=reason)
 
+    def _named(self, given: Any, prefix: str) -> str:
+        unnamed = given is None or (isinstance(given, str) and not given)
+        return self.reporter.names.mint(prefix) if unnamed else identifier(given)
 
-def _listed(values: Iterable[Any] | None) -> list[Any] | None:
-    return None if values is None else list(values)
+
+def _listed(values: Any) -> Any:
+    """A copy of what may change or be used up later; left as it is where it is no iterable."""
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        return values
+    try:
+        return list(values)
+    except Exception:
+        return None
 
 
 def _purpose(purpose: str | None) -> dict[str, str]:

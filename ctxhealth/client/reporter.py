@@ -120,7 +120,7 @@ class Reporter:
                     del self._chats[next(iter(self._chats))]
                 chat.opened(ts=ts, **facts)
                 return chat
-        changed = {key: value for key, value in facts.items() if chat.facts.get(key) != value}
+        changed = {key: value for key, value in facts.items() if _differs(chat.facts, key, value)}
         if changed:
             chat.updated(ts=ts, **changed)
         return chat
@@ -152,7 +152,7 @@ class Reporter:
         if self._station.closed or os.getpid() != self._pid:
             self._tell_once("events after close, or in a forked process, are not reported")
             return False
-        raw = body(kind, now_ms() if ts is None else ts, chat, fields, self.texts)
+        raw = body(kind, ts if isinstance(ts, int) else now_ms(), chat, fields, self.texts)
         tracks = self._station.journal.tracks
         if chat is not None:
             tracks.observe(kind, chat, fields)
@@ -304,3 +304,11 @@ class Reporter:
         if what not in self._told and len(self._told) < _MAX_TOLD:
             self._told.add(what)
             log.warning("%s", what, exc_info=sys.exc_info()[0] is not None)
+
+
+def _differs(facts: Mapping[str, Any], key: str, value: Any) -> bool:
+    try:
+        return bool(facts.get(key) != value)
+    except Exception:
+        # What cannot be compared (an array, say) is told again.
+        return True

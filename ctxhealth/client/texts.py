@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .limits import EXCERPT_CHARS, SENTENCE_CHARS, TEXT_CHARS
@@ -11,6 +11,7 @@ from .redact import redact
 TEXT_MODES = ("none", "excerpt", "full")
 # Read a little beyond the cut, so that a secret standing across it is recognised whole.
 _MARGIN = 2_048
+_GROUPS = ("bulks", "topics")
 _CONTENT = ("text", "excerpt", "title")
 Redactor = Callable[[str], str]
 
@@ -30,7 +31,7 @@ class TextPolicy:
         The text of a note is the agent's own word, not a chat's content.
         """
         if kind == "note":
-            fields["text"] = cut(redact(str(fields.get("text", ""))), SENTENCE_CHARS)
+            fields["text"] = cut(redact(as_text(fields.get("text", ""))), SENTENCE_CHARS)
         elif self.mode == "none":
             _strip(fields)
         else:
@@ -41,16 +42,15 @@ class TextPolicy:
                     fields[key] = self._own(fields[key])
 
     def _shorten(self, fields: dict[str, Any]) -> None:
-        text = fields.get("text")
-        if isinstance(text, str):
-            if fields.get("excerpt") is None:
-                fields["excerpt"] = excerpt(text)
+        if "text" in fields:
+            text = as_text(fields.pop("text"))
+            fields.setdefault("excerpt", text)
             if self.mode == "full":
                 fields["text"] = cut(redact(text[: TEXT_CHARS + _MARGIN]), TEXT_CHARS)
-            else:
-                del fields["text"]
-        elif isinstance(fields.get("excerpt"), str):
-            fields["excerpt"] = excerpt(fields["excerpt"])
+        _excerpt(fields, ("excerpt",))
+        for group in _GROUPS:
+            if isinstance(fields.get(group), (list, tuple)):
+                fields[group] = [_entry(entry) for entry in fields[group]]
 
     def _own(self, text: str) -> str:
         assert self.extra is not None
@@ -59,6 +59,16 @@ class TextPolicy:
         except Exception:
             # A redactor that fails must not become a leak, nor an error in the host.
             return "[redaction failed]"
+
+
+def as_text(value: Any) -> str:
+    """A text in whatever form a host hands it in: content parts as lists, bytes, anything."""
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    except Exception:
+        return f"[{type(value).__name__}]"
 
 
 def excerpt(text: str) -> str:
@@ -79,9 +89,24 @@ def cut(text: str, limit: int) -> str:
 def _strip(fields: dict[str, Any]) -> None:
     for key in _CONTENT:
         fields.pop(key, None)
-    for group in ("bulks", "topics"):
-        if fields.get(group):
+    for group in _GROUPS:
+        if isinstance(fields.get(group), (list, tuple)):
             fields[group] = [
                 {key: value for key, value in entry.items() if key not in _CONTENT}
                 for entry in fields[group]
+                if isinstance(entry, Mapping)
             ]
+
+
+def _entry(entry: Any) -> Any:
+    if not isinstance(entry, Mapping) or not ("excerpt" in entry or "title" in entry):
+        return entry
+    short = dict(entry)
+    _excerpt(short, ("excerpt", "title"))
+    return short
+
+
+def _excerpt(fields: dict[str, Any], keys: tuple[str, ...]) -> None:
+    for key in keys:
+        if fields.get(key) is not None:
+            fields[key] = excerpt(as_text(fields[key]))

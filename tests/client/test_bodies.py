@@ -39,6 +39,15 @@ def test_only_an_excerpt_of_a_text_leaves_by_default() -> None:
     assert made["excerpt"] == "x" * 400 and "text" not in made
 
 
+def test_a_text_in_content_parts_or_bytes_is_an_excerpt_too() -> None:
+    parts = [{"type": "text", "text": "x" * 5_000}]
+    for text in (parts, b"x" * 5_000, {"content": "x" * 5_000}):
+        made = _made("message.added", text=text)
+        assert "text" not in made and len(made["excerpt"]) == 400
+    bulks = [{"id": "b", "tokens": 1, "excerpt": "y" * 3_000}]
+    assert len(_made("history.snapshot", bulks=bulks)["bulks"][0]["excerpt"]) == 400
+
+
 def test_with_none_no_content_leaves() -> None:
     made = _made("message.added", NONE, text="x", excerpt="y", title="z", tokens=3)
     assert {"text", "excerpt", "title"} & made.keys() == set() and made["tokens"] == 3
@@ -143,9 +152,8 @@ def test_a_long_id_stays_apart_from_its_neighbours() -> None:
 
 
 def test_names_longer_than_the_server_takes_are_cut() -> None:
-    made = _made(
-        "chat.updated", model="m" * 500, title="t" * 9_000, labels={"a": 1, "b": "x" * 300}
-    )
+    labels = {"a": 1, "b": "x" * 300}
+    made = _made("chat.updated", model="m" * 500, title="t" * 9_000, labels=labels)
     assert len(made["model"]) == 200 and len(made["title"]) == 4_000
     assert made["labels"]["a"] == "1" and len(made["labels"]["b"]) == 200
 
@@ -158,16 +166,14 @@ def test_cut_says_how_much_went() -> None:
 
 
 def test_a_small_snapshot_is_one_event_without_parts() -> None:
-    assert parts_of({"system": 5, "topics": [{"id": "t"}]}) == [
-        {"system": 5, "topics": [{"id": "t"}]}
-    ]
+    structure = {"system": 5, "topics": [{"id": "t"}]}
+    assert parts_of(structure) == [structure]
     assert parts_of({"system": 5}) == [{"system": 5}]
 
 
 def test_a_large_snapshot_is_split_in_order_and_nothing_is_lost() -> None:
-    order = [
-        {"id": f"message-{n}", "role": "user", "kind": "text", "in": "t"} for n in range(9_000)
-    ]
+    item = {"role": "user", "kind": "text", "in": "t"}
+    order = [{"id": f"message-{n}", **item} for n in range(9_000)]
     topics = [{"id": f"t{n}", "tokens": n, "title": "x" * 50} for n in range(300)]
     parts = parts_of({"system": 5, "topics": topics, "order": order})
     assert [part["part"] for part in parts] == list(range(1, len(parts) + 1))

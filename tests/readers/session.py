@@ -23,10 +23,12 @@ class Session:
         self.id = id
         self.rows: list[dict[str, Any]] = []
         self.clock = START
+        self.number = 0
 
     def row(self, kind: str, **fields: Any) -> str:
         self.clock += timedelta(seconds=2)
-        uuid = f"{len(self.rows) + 1:08d}-{self.id[:4]}-4000-8000-000000000000"
+        self.number += 1
+        uuid = f"{self.number:08d}-{self.id[:4]}-4000-8000-000000000000"
         stamp = self.clock.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.rows.append(
             {

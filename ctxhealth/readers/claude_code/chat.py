@@ -182,6 +182,7 @@ class ChatRows(Part):
             self.replies.close()
             self.turns.command_at = ts
         elif kind == "local":
+            self.replies.close()
             reason = texts.failed_compact(plain_text(row))
             if reason is not None:
                 self.failures.compaction(uuid, ts, "manual", reason)

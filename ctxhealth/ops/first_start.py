@@ -20,6 +20,7 @@ from ctxhealth.store.clock import now_ms
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
+_CONNECT_SECONDS = 5
 AGENT_SCOPES = ("ingest", "command")
 ADMIN: Literal["admin"] = "admin"
 
@@ -31,6 +32,8 @@ def data_dir_prepare() -> None:
 
 def database_prepare() -> int:
     """Bring the schema up to this version; returns how many migrations that took."""
+    if connection.vendor == "postgresql":
+        _postgresql_reached()
     try:
         executor = MigrationExecutor(connection)
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -43,7 +46,22 @@ def database_prepare() -> int:
         connection.close()
 
 
-def _database_sentence(error: DatabaseError) -> str:
+def _postgresql_reached() -> None:
+    """Ask without the pool, which would retry for seconds and hide the reason."""
+    import psycopg
+
+    database = settings.DATABASES["default"]
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host"}
+    names["PORT"] = "port"
+    wanted = {names[name]: database[name] for name in names if database[name]}
+    wanted |= {name: value for name, value in database["OPTIONS"].items() if name != "pool"}
+    try:
+        psycopg.connect(**{"connect_timeout": _CONNECT_SECONDS, **wanted}).close()
+    except psycopg.Error as error:
+        raise CannotStartError(_database_sentence(error)) from error
+
+
+def _database_sentence(error: Exception) -> str:
     database = settings.DATABASES["default"]
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if connection.vendor == "sqlite":

@@ -18,18 +18,18 @@ READY_SECONDS = 60.0
 END_SECONDS = 30.0
 
 
-def environment(data_dir: Path) -> dict[str, str]:
-    """The shell's, with the test's data folder and nobody else's settings."""
+def environment(data_dir: Path, **settings: str) -> dict[str, str]:
+    """The shell's, with the test's data folder and settings and nobody else's."""
     kept = {name: value for name, value in os.environ.items() if name not in SETTINGS_DOC}
-    return {**kept, "CTXHEALTH_DATA_DIR": str(data_dir), "CTXHEALTH_NO_VENV": "1"}
+    return {**kept, "CTXHEALTH_DATA_DIR": str(data_dir), "CTXHEALTH_NO_VENV": "1", **settings}
 
 
-def run(data_dir: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def run(data_dir: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """A command that should end by itself."""
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *args],
         cwd=ROOT,
-        env=environment(data_dir),
+        env=environment(data_dir, **settings),
         capture_output=True,
         text=True,
         check=False,
@@ -40,13 +40,13 @@ def run(data_dir: Path, *args: str) -> subprocess.CompletedProcess[str]:
 class Server:
     """`manage.py up` or `serve` in a process; `output` grows as it speaks."""
 
-    def __init__(self, data_dir: Path, *args: str) -> None:
+    def __init__(self, data_dir: Path, *args: str, **settings: str) -> None:
         self._lines: queue.Queue[str | None] = queue.Queue()
         self.output = ""
         self.process = subprocess.Popen(
             [sys.executable, str(ROOT / "manage.py"), *args],
             cwd=ROOT,
-            env=environment(data_dir),
+            env=environment(data_dir, **settings),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -36,8 +36,8 @@ def server(data_dir: Path) -> Iterator[Starter]:
     """`server("up")` starts one on a free port; all are gone after the test."""
     started: list[Server] = []
 
-    def start(command: str, *args: str, says: str = LAST_LINE) -> Server:
-        made = Server(data_dir, command, "--port", "0", *args)
+    def start(command: str, *args: str, says: str = LAST_LINE, **settings: str) -> Server:
+        made = Server(data_dir, command, "--port", "0", *args, **settings)
         started.append(made)
         made.wait_for(says)
         return made
@@ -137,6 +137,23 @@ def test_a_file_that_is_no_database_is_told_in_one_sentence(data_dir: Path) -> N
     assert result.returncode == 2
     assert result.stderr.startswith(f"The database {path} cannot be used:")
     assert result.stderr.count("\n") == 1
+
+
+def test_a_postgresql_that_does_not_answer_is_told_in_one_sentence(data_dir: Path) -> None:
+    url = "postgres://ctxhealth:secret@127.0.0.1:9/ctxhealth"
+    result = run(data_dir, "serve", "--port", "0", DATABASE_URL=url)
+    assert result.returncode == 2
+    assert result.stderr.startswith("The PostgreSQL database ctxhealth at 127.0.0.1 cannot be used")
+    assert "secret" not in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_first_start_on_postgresql_logs_in_too(
+    server: Starter, postgres_url: str, browser: urllib.request.OpenerDirector
+) -> None:
+    first = server("up", "--no-open", DATABASE_URL=postgres_url)
+    assert log_in(browser, link(first)) == 200
+    assert first.end() == 0
 
 
 def test_serve_prints_no_secret(server: Starter) -> None:

@@ -82,7 +82,7 @@ class Command(BaseCommand):
             "",
             f"  Log in (once, within {LOGIN_MINUTES} minutes):  {address.origin}{login}",
             *_token_lines(address, token),
-            *(["  Demo agents are connecting."] if demo else []),
+            *(["", "Demo agents are connecting."] if demo else []),
             "",
             "Ctrl-C ends it.",
         ]
@@ -101,7 +101,6 @@ def _token_lines(address: serving.Address, token: str | None) -> list[str]:
         f"  export CTXHEALTH_URL={address.origin}",
         f"  export CTXHEALTH_TOKEN={token}",
         "  python3 manage.py tail SESSION.jsonl --follow",
-        "",
     ]
 
 

@@ -59,17 +59,18 @@ def _token(options: argparse.Namespace) -> str:
 
 def _supervise(options: argparse.Namespace, names: list[str], token: str) -> int:
     """Run each agent as a child; end all of them when told to stop."""
-    # Before the children: they take seconds to start, and the server may be gone by then.
-    parent = os.getppid()
-    children = [_child(options, name, token) for name in names]
     stopping = False
 
     def stop(*_: object) -> None:
         nonlocal stopping
         stopping = True
 
+    # Before the children: they take seconds to start, and by then the server may be gone or
+    # have asked for the end.
+    parent = os.getppid()
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    children = [_child(options, name, token) for name in names]
     try:
         # Orphaned (the server was killed) means over: demo agents never outlive their demo.
         while not stopping and os.getppid() == parent and any(c.poll() is None for c in children):

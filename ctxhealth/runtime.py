@@ -20,6 +20,7 @@ from ctxhealth.live.service import Live
 from ctxhealth.store import incarnation, through
 from ctxhealth.store.ticker import Ticker
 from ctxhealth.store.writer import Writer
+from ctxhealth.web.agent_rows import connections_from
 
 # The writer's thread folds for milliseconds at a time; the loop must not wait the usual 5 ms
 # for each turn at the interpreter.
@@ -52,9 +53,11 @@ class Runtime:
         self.writer.start()
         self.gate.start()
         self.ticker.start()
+        connections_from(self.connections.infos)
 
     async def stop(self) -> None:
         """Agents are told to come back, what was taken is written, states are stored."""
+        connections_from(None)
         await self.ticker.stop()
         await self.gate.stop()
         await asyncio.to_thread(self.writer.stop)

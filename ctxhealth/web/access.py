@@ -32,7 +32,7 @@ def member(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]
     """Signed in and with a role; others go to the login, or are told that they have none."""
 
     @wraps(view)
-    def checked(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def checked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         user = request.user
         if not user.is_authenticated:
             return _to_login(request)
@@ -47,7 +47,7 @@ def member(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 def admin(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
     @wraps(view)
-    def checked(request: PageRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def checked(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if request.role != "admin":
             return refuse(request, "Only admins configure.")
         return view(request, *args, **kwargs)

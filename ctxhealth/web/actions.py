@@ -145,8 +145,8 @@ def obstacle_to(kind: str, detail: ChatDetail, *, busy: str = "") -> str:
         return f"The agent is {summary.connection.value}: nothing can reach it."
     if kind not in summary.command_kinds:
         return "This agent does not offer it."
-    if kind == "clear_latch" and not open_latches(detail.latches):
-        return "Nothing is latched: there is nothing to clear."
+    if kind == "clear_latch" and not clearable(detail.latches):
+        return "The agent reports no latch: there is nothing to clear."
     return busy
 
 
@@ -154,11 +154,16 @@ def open_latches(latches: Iterable[LatchView]) -> list[LatchView]:
     return [latch for latch in latches if latch.cleared_at is None]
 
 
+def clearable(latches: Iterable[LatchView]) -> list[LatchView]:
+    """Open latches that an agent reported; one that was only inferred has no handle."""
+    return [latch for latch in open_latches(latches) if not latch.inferred]
+
+
 def _latch_query(kind: str, latches: Sequence[LatchView]) -> str:
     """The latch a bare *Clear latch* means: an unjustified one before any other."""
     from urllib.parse import urlencode
 
-    standing = sorted(open_latches(latches), key=lambda latch: latch.justified is not False)
+    standing = sorted(clearable(latches), key=lambda latch: latch.justified is not False)
     if kind != "clear_latch" or not standing:
         return ""
     return "?" + urlencode({"latch": standing[0].latch})
@@ -172,7 +177,8 @@ def _recommended(detail: ChatDetail) -> list[Advice]:
 
 def _discouraged(detail: ChatDetail) -> dict[str, str]:
     reasons: dict[str, str] = {}
-    for source in (*detail.findings, *open_latches(detail.latches)):
-        for advice in source.discouraged:
-            reasons.setdefault(advice.action, advice.text)
+    found = [advice for finding in detail.findings for advice in finding.discouraged]
+    found += [a for latch in open_latches(detail.latches) for a in latch.discouraged]
+    for advice in found:
+        reasons.setdefault(advice.action, advice.text)
     return reasons

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ctxhealth.core.model import Connection
 from ctxhealth.store.queries import AgentRow
 
 
+class LiveConnection(Protocol):
+    """What only the process that holds the socket knows."""
+
+    @property
+    def agent(self) -> int: ...
+    @property
+    def lag(self) -> int: ...
+    @property
+    def late(self) -> bool: ...
+
+
+Connections = Callable[[], Iterable[LiveConnection]]
+_sources: list[Connections] = []
+
+
+def connections_from(source: Connections | None) -> None:
+    """Set by the composition at start, and taken back at stop."""
+    _sources[:] = [source] if source else []
+
+
 @dataclass(frozen=True, slots=True)
 class AgentLine:
-    """``lag`` is the number of events that wait in the agent's outbox, None where unknown."""
+    """``lag`` is the number of events the agent has not seen acknowledged, None where unknown."""
 
     row: AgentRow
     connection: Connection
@@ -22,12 +42,19 @@ class AgentLine:
         return getattr(self.row, name)
 
 
-def agent_lines(rows: Iterable[AgentRow], lags: dict[int, int] | None = None) -> list[AgentLine]:
-    known = lags or {}
-    return [AgentLine(row, _connection(row), known.get(row.id)) for row in rows]
+def agent_lines(rows: Iterable[AgentRow]) -> list[AgentLine]:
+    live = {known.agent: known for source in _sources for known in source()}
+    return [_line(row, live) for row in rows]
 
 
-def _connection(row: AgentRow) -> Connection:
+def _line(row: AgentRow, live: Mapping[int, LiveConnection]) -> AgentLine:
+    known = live.get(row.id) if row.connected else None
+    return AgentLine(row, _connection(row, known), known.lag if known else None)
+
+
+def _connection(row: AgentRow, known: LiveConnection | None) -> Connection:
     if not row.connected:
         return Connection.OFFLINE
+    if known is not None and known.late:
+        return Connection.LATE
     return Connection.READ_ONLY if row.read_only else Connection.LIVE

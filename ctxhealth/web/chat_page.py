@@ -14,9 +14,10 @@ from ctxhealth.core.model import (
     LatchView,
     Severity,
 )
+from ctxhealth.store.queries import CommandRow
 from ctxhealth.web import states
 from ctxhealth.web.actions import Button, buttons_of
-from ctxhealth.web.receipts import CommandLike, Receipt, receipts_of
+from ctxhealth.web.receipts import Receipt, receipts_of
 from ctxhealth.web.rows import BoardRowLike
 from ctxhealth.web.strip import KIND_TITLES, Strip, strip_of
 
@@ -58,7 +59,7 @@ class ChatExtras:
     attempts: Sequence[AttemptView] = ()
     latches: Sequence[LatchView] = ()
     closed_findings: Sequence[FindingView] = ()
-    commands: Sequence[CommandLike] = ()
+    commands: Sequence[CommandRow] = ()
     children: Sequence[BoardRowLike] = ()
     change: Change | None = None
     attempts_total: int | None = None

@@ -112,8 +112,10 @@ def _failed(body: Body) -> str:
 
 
 def _started(body: Body) -> str:
-    return _join(f"{body.get('trigger')}, attempt {body.get('attempt')}",
-                 f"before {_count(body.get('before'))} ({body.get('scope', 'prompt')})")  # fmt: skip
+    return _join(
+        f"{body.get('trigger')}, attempt {body.get('attempt')}",
+        f"before {_count(body.get('before'))} ({body.get('scope', 'prompt')})",
+    )
 
 
 def _finished(body: Body) -> str:

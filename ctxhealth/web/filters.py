@@ -58,8 +58,12 @@ def selects_of(query: Mapping[str, str], choices: Mapping[str, list[str]]) -> li
     """The drop-downs; a chosen value that no chat has any more stays choosable."""
     outcomes = tuple((o.value, states.outcome(o).label) for o in Outcome)
     return [
-        _select("agent", "Agent", "all agents", _same(choices["agents"], query.get("agent")), query),
-        _select("model", "Model", "all models", _same(choices["models"], query.get("model")), query),
+        _select(
+            "agent", "Agent", "all agents", _same(choices["agents"], query.get("agent")), query
+        ),
+        _select(
+            "model", "Model", "all models", _same(choices["models"], query.get("model")), query
+        ),
         _select("outcome", "Last compaction", "any outcome", outcomes, query),
         _select("latch", "Latch", "latched or not", (("yes", "latched"), ("no", "free")), query),
         _select("waiting", "User", "waiting or not", (("yes", "user waits"),), query),

@@ -15,12 +15,13 @@ from typing import Any
 from django.template.loader import get_template
 
 from ctxhealth.core.model import ChatDetail, Outcome, State
+from ctxhealth.store.queries import CommandRow
 from ctxhealth.web import states
 from ctxhealth.web.agent_rows import AgentLine
 from ctxhealth.web.chat_page import ChatExtras, chat_context
 from ctxhealth.web.filters import link
 from ctxhealth.web.outcomes import outcome_bar
-from ctxhealth.web.receipts import CommandLike, receipt_of
+from ctxhealth.web.receipts import receipt_of
 from ctxhealth.web.rows import BoardRowLike, row_of
 
 BOARD_REGIONS = ("board-chips", "board-outcomes")
@@ -122,7 +123,7 @@ def chat_regions(
     }
 
 
-def command_receipt(command: CommandLike, now_ms: int, *, operate: bool, oob: bool = True) -> str:
+def command_receipt(command: CommandRow, now_ms: int, *, operate: bool, oob: bool = True) -> str:
     """One command's receipt, ``command-<id>``."""
     context = {"now": now_ms, "oob": oob, "operate": operate, "receipt": receipt_of(command)}
     return get_template("web/regions/receipt.html").render(context)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from ctxhealth.core.model import AttemptView
+from ctxhealth.store.queries import CommandRow
 from ctxhealth.web import states
 from ctxhealth.web.actions import ACTIONS, Action
 from ctxhealth.web.format import number, percent, words
@@ -29,22 +29,6 @@ _SAYS = {
 }
 
 
-class CommandLike(Protocol):
-    """What the store keeps per command (see ``store.models.Command``)."""
-
-    id: str
-    kind: str
-    state: str
-    state_reason: str
-    by: str
-    reason: str
-    created_at: int
-    ended_at: int | None
-    before: int | None
-    after: int | None
-    backup: str
-
-
 @dataclass(frozen=True, slots=True)
 class Station:
     name: str
@@ -53,7 +37,7 @@ class Station:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    command: CommandLike
+    command: CommandRow
     action: Action
     state: states.Meta
     says: str
@@ -64,7 +48,7 @@ class Receipt:
     undo: bool = False
 
 
-def receipt_of(command: CommandLike, *, undo: bool = False) -> Receipt:
+def receipt_of(command: CommandRow, *, undo: bool = False) -> Receipt:
     action = ACTIONS.get(command.kind) or Action(command.kind, words(command.kind), "wrench", "")
     return Receipt(
         command=command,
@@ -79,7 +63,7 @@ def receipt_of(command: CommandLike, *, undo: bool = False) -> Receipt:
     )
 
 
-def _says(command: CommandLike) -> str:
+def _says(command: CommandRow) -> str:
     said = _SAYS.get(command.state, words(command.state))
     reason = command.state_reason
     return f"{said.rstrip('.')}: {words(reason) if ' ' not in reason else reason}" if reason else (
@@ -87,7 +71,7 @@ def _says(command: CommandLike) -> str:
     )  # fmt: skip
 
 
-def _result(command: CommandLike) -> str:
+def _result(command: CommandRow) -> str:
     if command.before is None or command.after is None:
         return ""
     freed = command.before - command.after
@@ -113,16 +97,14 @@ def _stations(state: str) -> tuple[Station, ...]:
     )
 
 
-def receipts_of(
-    commands: Iterable[CommandLike], attempts: Iterable[AttemptView]
-) -> list[Receipt]:
+def receipts_of(commands: Iterable[CommandRow], attempts: Iterable[AttemptView]) -> list[Receipt]:
     """Newest first. Undo is offered for the last fallback until the next compaction begins."""
     listed = list(commands)
     undoable = _undoable(listed, list(attempts))
     return [receipt_of(command, undo=command.id == undoable) for command in listed]
 
 
-def _undoable(commands: list[CommandLike], attempts: list[AttemptView]) -> str:
+def _undoable(commands: list[CommandRow], attempts: list[AttemptView]) -> str:
     for command in commands:
         if command.kind not in ("compact_fallback", "restore_backup", "rescue"):
             continue

@@ -123,9 +123,7 @@ def _blocks_of(kind: str, blocks: tuple[Block, ...]) -> list[Block]:
     return [block for block in blocks if block.kind == wanted and block.tokens]
 
 
-def _split(
-    blocks: list[Block], tokens: int, x: float, width: float, estimate: bool
-) -> list[Piece]:
+def _split(blocks: list[Block], tokens: int, x: float, width: float, estimate: bool) -> list[Piece]:
     """Single bulks and topics inside their segment, scaled so that they fill it exactly."""
     total = sum(block.tokens or 0 for block in blocks)
     if len(blocks) < 2 or not total or width / len(blocks) < MIN_SPLIT:

@@ -36,6 +36,7 @@ from ctxhealth.core.model import (
     Window,
     WindowSource,
 )
+from ctxhealth.store.queries import CommandRow
 
 NOW = 1_796_062_500_000  # 2026-11-30T18:15:00Z
 MINUTE = 60_000
@@ -62,19 +63,39 @@ class FakeChat:
     chat_seq: int = 100
 
 
-@dataclass(frozen=True, kw_only=True)
-class FakeCommand:
-    id: str = "0190aaaa-0000-7000-8000-000000000001"
-    kind: str = "compact_fallback"
-    state: str = "queued"
-    state_reason: str = ""
-    by: str = "ada"
-    reason: str = "stalled at 140,261"
-    created_at: int = NOW - 2 * MINUTE
-    ended_at: int | None = None
-    before: int | None = None
-    after: int | None = None
-    backup: str = ""
+def command(**changes: Any) -> CommandRow:
+    fields: dict[str, Any] = {
+        "id": "0190aaaa-0000-7000-8000-000000000001",
+        "chat": 1,
+        "chat_external": "chat-az",
+        "agent_id": 1,
+        "agent": "worker-3",
+        "kind": "compact_fallback",
+        "args": {},
+        "state": "queued",
+        "state_reason": "",
+        "open": True,
+        "mutating": True,
+        "reason": "stalled at 140,261",
+        "by": "ada",
+        "created_at": NOW - 2 * MINUTE,
+        "deliver_by": NOW - MINUTE,
+        "lease_s": 600,
+        "lease_until": None,
+        "sent_at": None,
+        "received_at": None,
+        "started_at": None,
+        "ended_at": None,
+        "cancel_asked_at": None,
+        "before": None,
+        "after": None,
+        "backup": "",
+        "detail": None,
+        "expected_epoch": "e1",
+        "expected_compaction": 3,
+        "expected_latch": "",
+    }
+    return CommandRow(**{**fields, **changes})
 
 
 def window(value: int, source: WindowSource = WindowSource.TABLE) -> Window:
@@ -104,7 +125,8 @@ def healthy(tokens: int = 61_240, size: int = 200_000, **changes: Any) -> ChatSu
         "reserve": 4_096,
         "budget": budget,
         "trigger": TriggerView(value=trigger, source=TriggerSource.DECLARED, on_strip=trigger),
-        "headroom": Headroom(trigger=trigger - tokens, budget=budget - tokens, window=size - tokens),
+        "headroom": Headroom(trigger=trigger - tokens, budget=budget - tokens,
+                             window=size - tokens),
         "forecast": 14,
         "segments": (
             Segment(kind="system", tokens=system),
@@ -119,7 +141,7 @@ def healthy(tokens: int = 61_240, size: int = 200_000, **changes: Any) -> ChatSu
         "last_compaction": AttemptBrief(outcome=Outcome.REDUCED, before=158_200, after=49_761,
                                         at=NOW - 25 * MINUTE, relief=Relief.RELIEVED),
         "last_reply_at": NOW - 4_000,
-        "trend": tuple(30_000 + 900 * i for i in range(35)) + (tokens,),
+        "trend": (*range(30_000, 61_500, 900), tokens),
         "opened_at": NOW - 90 * MINUTE,
         "last_event_at": NOW - 2_000,
         "command_kinds": ALL_KINDS,

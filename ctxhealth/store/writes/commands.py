@@ -389,6 +389,35 @@ def command_progress(work: Unit, step: Progress) -> None:
     rows = Command.objects.filter(id=command.id, state__in=EARLIER[state])
     if rows.update(**values):
         _changed(work, command, state)
+        if state == "succeeded":
+            _follow(command)
+
+
+def _follow(command: Command) -> None:
+    """Then continue the unanswered turn, where the person who pressed ticked that.
+
+    Recovery ends when the user has an answer; the second command is theirs as the first was,
+    with an audit row of its own, and is refused like any other where the agent cannot do it.
+    """
+    if msgspec.json.decode(command.args).get("then") != "continue" or command.chat_id is None:
+        return
+    outcome = _request(
+        _Press(
+            chat_id=command.chat_id,
+            kind="continue",
+            args={},
+            reason=command.reason,
+            key=f"then-{command.id}",
+            by=command.by,
+            by_name=command.by_name,
+            allowed=True,
+            expected_compaction=None,
+            ip="",
+            request_id="",
+        )
+    )
+    if isinstance(outcome, CommandRow):
+        Command.objects.filter(id=outcome.id).update(follows=command)
 
 
 def _result(step: Progress) -> dict[str, Any]:

@@ -1,2 +1,3 @@
 """Function views, one module per page."""
+
 from __future__ import annotations

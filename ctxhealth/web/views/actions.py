@@ -9,17 +9,16 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from ctxhealth.core.model import ChatDetail, LatchView
+from ctxhealth.core.model import ChatDetail, LatchView, Severity
 from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import ChatRow, CommandRow
-from ctxhealth.web import states
 from ctxhealth.web.access import PageRequest, may_operate, member, refuse, why_not_operate
-from ctxhealth.web.actions import ACTIONS, open_latches, obstacle_to
+from ctxhealth.web.actions import ACTIONS, clearable, obstacle_to
 from ctxhealth.web.forms import PressForm
 from ctxhealth.web.origin import address_of, request_id_of
 from ctxhealth.web.preview import preview_of
-from ctxhealth.web.receipts import receipt_of
+from ctxhealth.web.receipts import Receipt, receipt_of, receipts_of
 from ctxhealth.web.views.chat import chat_or_404
 
 
@@ -126,7 +125,7 @@ def _dialog(
         "key": secrets.token_urlsafe(24),
         "suggested": form["reason"].value() or _suggested(detail),
         "latch": chosen.latch if chosen else latch,
-        "latches": open_latches(detail.latches),
+        "latches": clearable(detail.latches),
         "command": request.GET.get("command", "") or form["command"].value() or "",
         "trouble": trouble,
     }  # fmt: skip
@@ -135,14 +134,15 @@ def _dialog(
 
 
 def _latch(detail: ChatDetail, wanted: str) -> LatchView | None:
-    standing = open_latches(detail.latches)
+    standing = clearable(detail.latches)
     return next((latch for latch in standing if latch.latch == wanted), None)
 
 
 def _suggested(detail: ChatDetail) -> str:
-    """The state and its worst finding, to be changed or taken as they are."""
-    label = states.state(detail.summary.state).label
-    return f"{label}: {detail.findings[0].title}" if detail.findings else ""
+    """The worst finding, to be changed or taken as it is."""
+    order = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+    worst = sorted(detail.findings, key=lambda finding: order[finding.severity])
+    return worst[0].title if worst else ""
 
 
 def _receipt(
@@ -153,11 +153,40 @@ def _receipt(
     status: int = 200,
     trouble: str = "",
 ) -> HttpResponse:
-    context = {"nav": "chats", "now": now_ms(), "operate": True, "chat": chat, "poll": True,
-               "receipt": receipt_of(command), "trouble": trouble,
+    context = {**_receipt_context(request, command, chat), "trouble": trouble,
                "title": chat.summary.title or chat.external_id}  # fmt: skip
     template = "web/inc/pressed.html" if request.htmx else "web/pressed.html"
     return render(request, template, context, status=status)
+
+
+def _receipt_context(
+    request: PageRequest, command: CommandRow, chat: ChatRow | None
+) -> dict[str, Any]:
+    """The receipt with what followed it: the continued turn, and Undo while it is possible."""
+    receipts = (
+        receipts_of(queries.chat_commands(chat.id, limit=20), queries.chat_attempts(chat.id))
+        if chat
+        else []
+    )
+    own = next((r for r in receipts if r.command.id == command.id), receipt_of(command))
+    return {
+        "nav": "chats",
+        "now": now_ms(),
+        "operate": may_operate(request),
+        "chat": chat,
+        "receipt": own,
+        "follow": _follow_of(command, receipts),
+        "poll": True,
+    }
+
+
+def _follow_of(command: CommandRow, receipts: list[Receipt]) -> Receipt | None:
+    """The turn that was to be continued after it."""
+    if command.args.get("then") != "continue" or command.ended_at is None:
+        return None
+    later = [r for r in receipts if r.command.kind == "continue"
+             and r.command.created_at >= command.ended_at]  # fmt: skip
+    return later[-1] if later else None
 
 
 def _audit_refused(request: PageRequest, chat: ChatRow, kind: str, why: str) -> None:
@@ -181,19 +210,15 @@ def command(request: PageRequest, command_id: str) -> HttpResponse:
     if row is None:
         raise Http404
     chat = queries.chat_get(row.chat) if row.chat is not None else None
-    context = {"nav": "chats", "now": now_ms(), "operate": may_operate(request), "chat": chat,
-               "poll": True, "receipt": receipt_of(row)}  # fmt: skip
     template = "web/regions/receipt.html" if request.htmx else "web/command.html"
-    return render(request, template, context)
+    return render(request, template, _receipt_context(request, row, chat))
 
 
 @require_POST
 @member
 def command_cancel(request: PageRequest, command_id: str) -> HttpResponse:
     try:
-        row = writes.command_cancel(
-            command_id=command_id, by=request.user, ip=address_of(request)
-        )
+        row = writes.command_cancel(command_id=command_id, by=request.user, ip=address_of(request))
     except writes.Refused as refusal:
         return refuse(request, refusal.detail, 403 if refusal.reason == "no_right" else 409)
     if not request.htmx and row.chat is not None:

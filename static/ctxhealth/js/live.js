@@ -134,7 +134,7 @@
     opener = from;
     htmx.ajax("GET", href, { target: "#dialog-body", swap: "innerHTML" }).then(() => {
       if (!dialog.open) dialog.showModal();
-      const first = dialog.querySelector("[name=reason], [data-close]");
+      const first = dialog.querySelector("[name=reason]") || dialog.querySelector("[data-close]");
       if (first) first.focus();
     });
   };

@@ -8,6 +8,7 @@
   const LANES = ["turns", "compactions", "latches", "replies", "commands"];
   const LANE = 18; // pixels a lane takes at the foot of the plot
   const FOOT = LANES.length * LANE + 8;
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 2592000]; // seconds
   const REST = "Hover for the numbers.";
   let data = null;
   let plot = null;
@@ -42,6 +43,14 @@
     return [x, data.load.map((v, i) => (data.measured[i] ? v : null)), data.load.map((v, i) => (soft(i) ? v : null)), data.trigger, data.budget, data.window];
   };
   const highest = () => Math.max(1, ...[data.load, data.trigger, data.budget].flat().filter((v) => v != null));
+
+  // The axis holds readings and marks alike, and half a minute where there is only one moment.
+  const span = () => {
+    const times = [...data.at, ...Object.values(data.lanes).flat().flatMap((m) => [m.at, m.to || m.at])].filter((t) => t != null).map((t) => t / 1000);
+    const from = Math.min(...times);
+    const to = Math.max(...times);
+    return to - from < 30 ? [from - 5, from + 30] : [from, to];
+  };
 
   const drawLanes = (u) => {
     const ctx = u.ctx;
@@ -110,9 +119,9 @@
     width: box.clientWidth, height: HEIGHT, tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
     padding: [8, 10, 0, 0], legend: { show: false },
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
-    scales: { x: { time: true }, y: { range: () => { const top = highest() * 1.06; return [-top * FOOT / (HEIGHT - 40 - FOOT), top]; } } },
+    scales: { x: { time: true, range: (u, min, max) => (plot && plot.zoomed ? [min, max] : span()) }, y: { range: () => { const top = highest() * 1.06; return [-top * FOOT / (HEIGHT - 40 - FOOT), top]; } } },
     axes: [
-      { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 28, values: (u, list, axis, space, step) => list.map((s, i) => stamp(s, list[i - 1], step)) },
+      { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 28, incrs: STEPS, values: (u, list, axis, space, step) => list.map((s, i) => stamp(s, list[i - 1], step)) },
       { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 82, splits: (u, a, min, max, step) => { const out = []; for (let v = 0; v <= max; v += step) out.push(v); return out; }, values: (u, list) => list.map((v) => (v >= 1000 ? `${Math.round(v / 1000)}k` : v)) },
     ],
     series: [
@@ -123,7 +132,7 @@
       { label: "budget", stroke: ink.critical, width: 1.5, dash: [6, 4], points: { show: false } },
       { label: "window", stroke: ink.dim, width: 1, points: { show: false } },
     ],
-    hooks: { draw: [drawLanes], setCursor: [tell] },
+    hooks: { draw: [drawLanes], setCursor: [tell], setSelect: [(u) => { if (u.select.width > 0) u.zoomed = true; }] },
   });
 
   const build = () => {
@@ -133,8 +142,8 @@
     plot = new uPlot(options(), columns(), box);
     if (zoom) plot.setScale("x", { min: zoom.min, max: zoom.max });
     plot.over.addEventListener("click", () => { const mark = markAt(plot); if (mark?.seq) location.assign(`${box.dataset.events}?at=${mark.seq}#e${mark.seq}`); });
-    plot.over.addEventListener("mouseup", () => { plot.zoomed = true; });
-    plot.over.addEventListener("dblclick", () => { plot.zoomed = false; });
+    // Before uPlot's own handler, which then fits the axis anew.
+    plot.root.addEventListener("dblclick", () => { plot.zoomed = false; }, true);
     plot.over.addEventListener("mouseleave", () => { says.textContent = REST; });
     const canvas = box.querySelector("canvas");
     canvas.setAttribute("role", "img");

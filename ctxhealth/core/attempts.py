@@ -73,6 +73,16 @@ def calls_of(event: CompactionFinished) -> int | None:
     return sum(counts) if counts else None
 
 
+def calls_made(view: AttemptView | None) -> int | None:
+    """Summarizer calls of an attempt as it is on record; None is unknown."""
+    if view is None:
+        return None
+    if view.summarizer is not None and view.summarizer.calls is not None:
+        return view.summarizer.calls
+    counts = [step.calls for step in view.steps if step.calls is not None]
+    return sum(counts) if counts else None
+
+
 def _error(event: CompactionFinished) -> str | None:
     """The class of the last call's failure; an answer of 0 tokens is an empty one."""
     summarizer = event.summarizer

@@ -38,13 +38,22 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "none": (),
     "facts": (*_LOAD, *_METER, *_LIMITS),
     "turn": (*_TURNS, *_LATCHES),
-    "turn_end": (*_TURNS, *_LATCHES, "stalled"),
+    "turn_end": (*_TURNS, *_LATCHES, "stalled", "nothing_visible"),
     "message": ("projected_over", "near_trigger", "huge_item", "broken_pairs", "repeating"),
     "snapshot": (*_LOAD, *_LIMITS, *_PAIRS, "huge_item", "stalled"),
     "sent": ("bytes_limit", "broken_pairs", "retries_grow_prompt", *_LIMITS, *_LOAD),
     "reply": (*_REPLIES, *_LATCHES),
     "replied": (*_LOAD, *_METER, *_REPLIES, *_LATCHES, "stalled", "looping"),
-    "failed": (*_LOAD, *_METER, *_LATCHES, *_PAIRS, "stalled", "bytes_limit"),
+    "failed": (
+        *_LOAD,
+        *_METER,
+        *_LATCHES,
+        *_PAIRS,
+        *_LIMITS,
+        "stalled",
+        "refused",
+        "retries_grow_prompt",
+    ),
     "started": ("over_trigger", "overdue"),
     "finished": (*_COMPACTION, *_LOAD, *_METER, *_LATCHES, *_PAIRS),
     "latch": (*_LATCHES, "overdue"),
@@ -52,6 +61,10 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "intake": _INTAKE,
     "tick": (*_TIME, *_LATCHES),
 }
+
+_NARROW = frozenset({"message", "sent", "started", "none"})
+# Anything that happens ends these.
+_ANY_EVENT = ("unanswered", "hung")
 
 
 def _resolve(names: tuple[str, ...]) -> tuple[Definition, ...]:
@@ -63,7 +76,11 @@ _CODES = {group: frozenset(names) for group, names in _GROUPS.items()}
 
 
 def evaluate(state: ChatState, group: str, context: Context) -> None:
-    """Evaluate the findings that this group of facts touches, and every open one."""
+    """Evaluate the findings that this group of facts touches.
+
+    Open ones are looked at too, whatever the group, except after the frequent events that can
+    change nothing but their own group.
+    """
     findings, thresholds, at = state.findings, context.rules.thresholds, context.at
     changed = False
     for definition in _DEFINITIONS[group]:
@@ -76,7 +93,8 @@ def evaluate(state: ChatState, group: str, context: Context) -> None:
             changed = True
     if findings:
         codes = _CODES[group]
-        for code in [code for code in findings if code not in codes]:
+        rest = _ANY_EVENT if group in _NARROW else findings
+        for code in [code for code in rest if code in findings and code not in codes]:
             verdict = CATALOGUE[code].check(state, thresholds, at)
             if verdict is None:
                 _close(state, code, context)

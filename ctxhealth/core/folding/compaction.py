@@ -12,7 +12,7 @@ from ctxhealth.core.folding.latches import end_inferred, refresh_latches
 from ctxhealth.core.folding.readings import learn_trigger, record_point
 from ctxhealth.core.folding.relief import NOT_COUNTED, decide, heal_summarizer
 from ctxhealth.core.limits import fixed_part
-from ctxhealth.core.meter import estimate_after, load_now
+from ctxhealth.core.meter import estimate_after, projection
 from ctxhealth.core.model import AttemptView, Outcome, Relief, StepView, SummarizerView
 from ctxhealth.core.state import (
     OPEN_REQUESTS,
@@ -90,8 +90,8 @@ def expire_leases(state: ChatState, context: Context) -> None:
 
 
 def _remember_base(state: ChatState, attempt: str) -> None:
-    """Where load and history stood when the attempt began; -1 is unknown."""
-    load, history = load_now(state), state.history.value
+    """Where the next prompt and the history stood when the attempt began; -1 is unknown."""
+    load, history = projection(state), state.history.value
     base = state.compactions.base
     base[attempt] = [
         state.meter.added,

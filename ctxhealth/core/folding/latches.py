@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ctxhealth.core.attempts import calls_made
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.latching import describe_latch, latch_kind, release_rule
 from ctxhealth.core.model import LatchView
@@ -96,7 +97,7 @@ def infer_latch(state: ChatState, context: Context) -> None:
         set_at=context.at,
         set_seq=context.seq,
         attempt=last.attempt,
-        calls=last.summarizer.calls if last.summarizer else None,
+        calls=calls_made(last),
         lapses="at the next attempt",
         inferred=True,
     )
@@ -119,7 +120,7 @@ def _calls_of(state: ChatState, attempt: str | None) -> int | None:
         return None
     for view in reversed(state.compactions.recent):
         if view.attempt == attempt:
-            return view.summarizer.calls if view.summarizer else None
+            return calls_made(view)
     return None
 
 

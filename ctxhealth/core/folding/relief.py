@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ctxhealth.core.attempts import calls_made
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.readings import learn_trigger
 from ctxhealth.core.limits import crosses
@@ -27,6 +28,7 @@ def judge_relief(state: ChatState, generation: int, context: Context) -> None:
         return
     if view.after is None and view.outcome is Outcome.UNKNOWN:
         view = _measure(state, view, context)
+    _watch_fall(state, view)
     relieved = _is_relieved(state, view, context.rules.thresholds.relieved_share)
     if relieved is None:
         return
@@ -60,6 +62,17 @@ def decide(state: ChatState, view: AttemptView, relief: Relief, context: Context
         _not_relieved(state, view)
 
 
+def _watch_fall(state: ChatState, view: AttemptView) -> None:
+    """A count that does not fall after a real reduction is a running total, not a load."""
+    base = state.compactions.base.get(view.attempt)
+    load = load_now(state)
+    real = view.outcome in (Outcome.REDUCED, Outcome.FELL_BACK) and "ineffective" not in view.flags
+    if not real or load is None or base is None or base[1] < 0:
+        return
+    meter = state.meter
+    meter.no_fall = meter.no_fall + 1 if load >= base[1] else 0
+
+
 def _measure(state: ChatState, view: AttemptView, context: Context) -> AttemptView:
     """Nobody said what is left: the next request's count is the after, and gives the outcome."""
     load, base = load_now(state), state.compactions.base.get(view.attempt)
@@ -72,7 +85,7 @@ def _measure(state: ChatState, view: AttemptView, context: Context) -> AttemptVi
         before_scope="prompt",
         after_scope="prompt",
         meanwhile=meanwhile,
-        calls=view.summarizer.calls if view.summarizer else None,
+        calls=calls_made(view),
     )
     name, flags = classify_outcome(facts)
     view = msgspec.structs.replace(
@@ -147,7 +160,7 @@ def _relieved(state: ChatState) -> None:
 def _not_relieved(state: ChatState, view: AttemptView) -> None:
     compactions = state.compactions
     compactions.no_relief += 1
-    calls = view.summarizer.calls if view.summarizer else None
+    calls = calls_made(view)
     if calls is None:
         compactions.no_relief_calls_known = False
     else:

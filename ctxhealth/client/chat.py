@@ -27,7 +27,7 @@ class Chat:
 
     def event(self, type: str, /, *, ts: int | None = None, **fields: Any) -> bool:
         """Report any event of this chat by its type."""
-        return self.reporter.event(type, chat=self.id, ts=ts, **fields)
+        return self.reporter.report(type, self.id, ts, fields)
 
     # -- the chat
 

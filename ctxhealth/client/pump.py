@@ -12,8 +12,10 @@ from .journal import Journal
 from .uplink import Uplink
 
 log = logging.getLogger("ctxhealth.client")
-# Lets a burst of calls gather, so that it costs one transaction and few thread switches.
-_LINGER_S = 0.004
+# While events keep coming they are fetched at this pace, and no call has to wake this thread;
+# a burst costs one transaction and few thread switches.
+_ROUND_S = 0.02
+_AWAKE_S = 1.0
 _TICK_S = 1.0
 
 
@@ -28,13 +30,19 @@ class Pump:
     def run(self) -> None:
         if not self._open():
             return
-        wait: float | None = 0.0
+        journal, busy_at = self._journal, time.monotonic()
         while not self._stopping.is_set():
-            self._journal.wake.wait(_TICK_S if wait is None else min(wait, _TICK_S))
-            self._journal.wake.clear()
-            if self._journal.queued:
-                time.sleep(_LINGER_S)
+            if journal.queued:
+                busy_at = time.monotonic()
             wait = self._turn()
+            awake = time.monotonic() - busy_at < _AWAKE_S
+            journal.asleep = not awake
+            if journal.queued and not awake:
+                # Put after the turn and before ``asleep`` was set: nobody woke us for it.
+                continue
+            pace = _ROUND_S if awake else _TICK_S
+            journal.wake.wait(pace if wait is None else min(wait, pace))
+            journal.wake.clear()
         self._store()
 
     def stop(self) -> None:

@@ -47,15 +47,20 @@ _RULES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("password", ("://",), r"(://[^\s/:@\"'<>]{1,128}:)[^\s/:@\"'<>]{1,256}(?=@)"),
 )
 _COMPILED = tuple((what, marks, re.compile(pattern)) for what, marks, pattern in _RULES)
-_MARKS = tuple(dict.fromkeys(mark for _, marks, _ in _COMPILED for mark in marks))
+_ALL = tuple(dict.fromkeys(mark for _, marks, _ in _COMPILED for mark in marks))
+# Asked in groups: one search for the character that a group shares spares the rest of it.
+_DASHED = tuple(mark for mark in _ALL if "-" in mark)
+_SCORED = tuple(mark for mark in _ALL if "_" in mark and "-" not in mark)
+_PLAIN = tuple(mark for mark in _ALL if "-" not in mark and "_" not in mark)
 
 
 def suspicious(text: str) -> bool:
     """Whether any literal of a secret occurs at all: the cheap question before ``redact``."""
-    for mark in _MARKS:  # noqa: SIM110  (a generator costs three times as much, on every call)
-        if mark in text:
-            return True
-    return False
+    return (
+        _any(_PLAIN, text)
+        or ("-" in text and _any(_DASHED, text))
+        or ("_" in text and _any(_SCORED, text))
+    )
 
 
 def redact(text: str) -> str:
@@ -65,6 +70,13 @@ def redact(text: str) -> str:
             if any(mark in text for mark in marks):
                 text = pattern.sub(_mask(what), text)
     return text
+
+
+def _any(marks: tuple[str, ...], text: str) -> bool:
+    for mark in marks:  # noqa: SIM110  (a generator costs three times as much, on every call)
+        if mark in text:
+            return True
+    return False
 
 
 def redact_value(value: Any) -> Any:

@@ -132,8 +132,12 @@ class Reporter:
 
         False where it was dropped (and will be said by a gap). Never raises.
         """
+        return self.report(type, None if chat is None else identifier(chat), ts, fields)
+
+    def report(self, type: str, chat: str | None, ts: int | None, fields: dict[str, Any]) -> bool:
+        """``event`` with a chat id of at most 200 characters, and its fields as a dictionary."""
         try:
-            return self._emit(type, identifier(chat) if chat is not None else None, ts, fields)
+            return self._emit(type, chat, ts, fields)
         except Exception:
             self._tell_once(f"event {type} could not be made")
             return False
@@ -148,7 +152,7 @@ class Reporter:
 
     def _emit(self, kind: str, chat: str | None, ts: int | None, fields: dict[str, Any]) -> bool:
         if self._heir is not None:
-            return self._heir.event(kind, chat=chat, ts=ts, **fields)
+            return self._heir.report(kind, chat, ts, fields)
         if self._station.closed or os.getpid() != self._pid:
             self._tell_once("events after close, or in a forked process, are not reported")
             return False

@@ -10,9 +10,10 @@ from .redact import redact
 
 TEXT_MODES = ("none", "excerpt", "full")
 # Read a little beyond the cut, so that a secret standing across it is recognised whole.
-_MARGIN = 2_048
+_MARGIN = 512
 _GROUPS = ("bulks", "topics")
 _CONTENT = ("text", "excerpt", "title")
+_TOUCHED = frozenset((*_GROUPS, *_CONTENT))
 Redactor = Callable[[str], str]
 
 
@@ -30,6 +31,8 @@ class TextPolicy:
 
         The text of a note is the agent's own word, not a chat's content.
         """
+        if self.extra is None and _TOUCHED.isdisjoint(fields):
+            return
         if kind == "note":
             fields["text"] = cut(redact(as_text(fields.get("text", ""))), SENTENCE_CHARS)
         elif self.mode == "none":

@@ -17,14 +17,13 @@ from tests.client.server import Server
 
 
 def _turn(number: int) -> Topic:
+    call = (f"k{number}",)
     return Topic(
         f"t{number}",
         (
             Item(f"u{number}", "user", "text", 100, f"question {number} " * 20),
-            Item(
-                f"c{number}", "assistant", "tool_call", 20, "ls", name="bash", calls=(f"k{number}",)
-            ),
-            Item(f"r{number}", "tool", "tool_result", 600, "file " * 600, answers=(f"k{number}",)),
+            Item(f"c{number}", "assistant", "tool_call", 20, "ls", name="bash", calls=call),
+            Item(f"r{number}", "tool", "tool_result", 600, "file " * 600, answers=call),
             Item(f"a{number}", "assistant", "text", 200, f"answer {number} " * 60),
         ),
         f"Topic {number}",
@@ -213,9 +212,7 @@ def test_one_registration_may_serve_every_chat(server: Server, make: Make, tmp_p
     assert histories["c"] == _history() and histories["d"] != _history()
 
 
-def test_an_own_handler_beside_it_makes_the_preview_the_agents_own(
-    make: Make, server: Server
-) -> None:
+def test_an_own_handler_makes_the_preview_the_agents_own(make: Make, server: Server) -> None:
     reporter = make(start=False)
     reporter.on("compact_fallback", lambda context: None)
     reporter.start()

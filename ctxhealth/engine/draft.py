@@ -117,7 +117,8 @@ class Draft:
         tally, before = Tally(), self.total
         yield tally
         if tally.touched:
-            ids = (tuple(tally.touched), tuple(tally.cuts), tuple(tally.made))
+            touched = tuple(dict.fromkeys(tally.touched))
+            ids = (touched, tuple(tally.cuts), tuple(tally.made))
             self.steps.append(Step(level, name, before, self.total, *ids))
 
     def replace(self, tally: Tally, cell: Cell, item: Item | None) -> None:

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable
 
 from .bulks import evict_oldest, merge_bulks
-from .draft import Draft
+from .draft import Cell, Draft
 from .folding import fold_topics
 from .history import History, Scope
 from .keep import KeepRules
 from .laying_out import lay_out
 from .levels import cut_large_messages, point_to_old_results, shrink_current_turn
-from .plan import FallbackOutcome, Plan
+from .plan import Cut, FallbackOutcome, Plan
 from .shorten import Sizer
 
 _LEVELS: tuple[Callable[[Draft], None], ...] = (
@@ -114,7 +114,6 @@ def _carried(limit: int, own: Scope, scope: Scope, beside: int | None) -> int | 
 def _plan(history: History, scope: Scope, before: int, draft: Draft) -> Plan:
     outcome = _outcome(before, draft)
     cells = list(draft.cells())
-    cuts = tuple(cut for step in draft.steps for cut in step.cuts)
     return Plan(
         revision=history.revision,
         scope=scope,
@@ -124,13 +123,23 @@ def _plan(history: History, scope: Scope, before: int, draft: Draft) -> Plan:
         outcome=outcome,
         steps=tuple(draft.steps),
         kept_verbatim=tuple(cell.item.id for cell in cells if not cell.shortened),
-        cut=cuts,
+        cut=_cuts(draft, cells),
         folded=tuple(draft.folded),
         evicted=draft.evicted,
         floor=None if draft.met else draft.total,
         exact=draft.exact,
         result=draft.result(history),
     )
+
+
+def _cuts(draft: Draft, cells: list[Cell]) -> tuple[Cut, ...]:
+    """Return what every shortened item that is still there lost over all steps."""
+    sizes: dict[str, int] = {}
+    for step in draft.steps:
+        for cut in step.cuts:
+            sizes.setdefault(cut.id, cut.before)
+    shortened = [cell.item for cell in cells if cell.shortened]
+    return tuple(Cut(item.id, sizes[item.id], item.tokens) for item in shortened)
 
 
 def _outcome(before: int, draft: Draft) -> FallbackOutcome:

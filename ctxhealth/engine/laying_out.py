@@ -75,14 +75,17 @@ def _mark_user_messages(units: list[Unit]) -> None:
         for index, cell in enumerate(unit.cells)
         if cell.item.is_user_message
     ]
-    for unit, index in (*places[:1], *places[-1:]):
-        unit.cells[index].verbatim = True
-        for step in (1, -1):
-            near = index + step
-            while 0 <= near < len(unit.cells) and _is_attachment(unit.cells[near].item):
-                unit.cells[near].verbatim = True
-                near += step
+    for unit, index in places[:1]:
+        _mark_message(unit.cells[index:])
+    for unit, index in places[-1:]:
+        _mark_message(unit.cells[index::-1])
 
 
-def _is_attachment(item: Item) -> bool:
-    return item.is_user_message and item.kind != "text"
+def _mark_message(cells: list[Cell]) -> None:
+    """Mark a run of user items with at most one text: the next text is another message."""
+    texts = 0
+    for cell in cells:
+        texts += cell.item.kind == "text"
+        if not cell.item.is_user_message or texts > 1:
+            return
+        cell.verbatim = True

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 
 from .draft import Cell, Draft, Tally
 from .history import Item
-from .shorten import LEAST_TOKENS, cut_item, point_to
+from .shorten import LEAST_TOKENS, SIGNED_KINDS, cut_item, point_to
+
+#: Rounds of lowering: each leaves out what proved impossible to shorten to the height before.
+_MOST_ROUNDS = 4
 
 
 def cut_large_messages(draft: Draft) -> None:
@@ -75,18 +78,26 @@ def _point(draft: Draft, tally: Tally, cells: Iterable[Cell]) -> None:
 
 def _cut_largest(draft: Draft, wanted: Callable[[Item], bool]) -> None:
     """Lower the largest items to one common height that frees what is missing."""
-    if draft.met:
-        return
     cells = [cell for cell in draft.cells() if wanted(cell.item) and _may_cut(draft, cell)]
+    with draft.step(6, "large_message") as tally:
+        for _ in range(_MOST_ROUNDS):
+            cells = [cell for cell in cells if cell.item.tokens > LEAST_TOKENS]
+            if draft.met or not cells:
+                return
+            cells = _lower(draft, tally, cells)
+
+
+def _lower(draft: Draft, tally: Tally, cells: list[Cell]) -> list[Cell]:
+    """Lower cells once; returns those that may go lower still, without the ones that cannot."""
     cells.sort(key=lambda cell: -cell.item.tokens)
     height = waterline([cell.item.tokens for cell in cells], draft.excess)
-    with draft.step(6, "large_message") as tally:
-        for limit in (height, LEAST_TOKENS):
-            for cell in cells:
-                if draft.met:
-                    return
-                if cell.item.tokens > limit:
-                    _cut_to(draft, tally, cell, limit)
+    left = []
+    for cell in cells:
+        if draft.met:
+            break
+        if cell.item.tokens <= height or _cut_to(draft, tally, cell, height):
+            left.append(cell)
+    return left
 
 
 def waterline(sizes: list[int], excess: int) -> int:
@@ -104,8 +115,13 @@ def waterline(sizes: list[int], excess: int) -> int:
 
 
 def _may_cut(draft: Draft, cell: Cell) -> bool:
-    return not cell.verbatim and (draft.rules.cut_calls or not cell.item.is_call)
+    if cell.verbatim or cell.item.kind in SIGNED_KINDS:
+        return False
+    return draft.rules.cut_calls or not cell.item.is_call
 
 
-def _cut_to(draft: Draft, tally: Tally, cell: Cell, limit: int) -> None:
-    draft.replace(tally, cell, cut_item(cell.item, limit, draft.sizer, draft.rules.head_share))
+def _cut_to(draft: Draft, tally: Tally, cell: Cell, limit: int) -> bool:
+    """Shorten a cell's item; False where that would not make it smaller."""
+    item = cut_item(cell.item, limit, draft.sizer, draft.rules.head_share)
+    draft.replace(tally, cell, item)
+    return item is not None

@@ -62,7 +62,8 @@ class Plan:
     ``floor_exceeds_target`` (all levels together reach only ``floor``) or ``nothing_foldable``
     (nothing can be made smaller). ``exact`` says that the text of everything touched was known;
     otherwise the sizes after are estimates. ``kept_verbatim`` are ids of items that stay as they
-    are, ``folded`` ids of items that only live on in an extract.
+    are, ``cut`` the items that stay but shorter, ``folded`` ids of items that are no longer sent:
+    at most an extract stands for them. ``evicted`` counts records that left only a line.
     """
 
     revision: str

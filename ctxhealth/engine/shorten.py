@@ -18,8 +18,8 @@ _POINTER = "[removed by fallback compaction:"
 _LONGEST_POINTER = 300
 _TRIES = 6
 
-#: Parts whose text a provider parses or signs: shortened they would be refused.
-_FIXED_KINDS = frozenset({"reasoning"})
+#: Parts whose text a provider signs: shortened they would be refused.
+SIGNED_KINDS = frozenset({"reasoning"})
 
 
 class Sizer:
@@ -63,14 +63,14 @@ def _cut_marker(cut: int, whole: int) -> str:
 
 def cut_item(item: Item, limit: int, sizer: Sizer, head_share: float) -> Item | None:
     """Return the item in at most ``limit`` tokens, or ``None`` where that would not shrink it."""
-    if item.kind in _FIXED_KINDS or limit >= item.tokens:
+    if item.kind in SIGNED_KINDS or limit >= item.tokens:
         return None
     if item.kind == "image":
         return point_to(item, sizer)
     if item.text is None:
         return replace(item, tokens=limit, chars=None) if limit >= LEAST_TOKENS else None
     fitted = _fit(item.text, item.tokens, limit, sizer, head_share)
-    if fitted is None or fitted[1] >= item.tokens:
+    if fitted is None:
         return None
     return replace(item, text=fitted[0], tokens=fitted[1], chars=len(fitted[0]))
 

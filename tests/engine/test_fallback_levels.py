@@ -8,6 +8,7 @@ import pytest
 
 from ctxhealth.engine import (
     Bulk,
+    Cut,
     History,
     Item,
     KeepRules,
@@ -343,6 +344,27 @@ def test_images_sent_with_the_last_user_message_stay_with_it() -> None:
     assert _item(after, "shot").kind == "text"
 
 
+@pytest.mark.parametrize("order", ["ti", "it", "tii", "iti"])
+def test_text_and_images_of_one_message_stay_together(order: str) -> None:
+    parts = {"t": said("text", 300, "user"), "i": Item("img", "user", "image", 1_500)}
+    items = tuple(replace(parts[part], id=f"{part}{n}") for n, part in enumerate(order))
+    now = Topic("now", (said("earlier", 900, "user"), said("a", 10), *items, said("b", 10)))
+    history = History(0, 0, 0, (), (turn("t0", 10, 10),), now)
+    after = apply_plan(history, plan_fallback(history, target=0, count=per_four))
+    for item in items:
+        assert _item(after, item.id) is item
+    assert _item(after, "earlier").tokens < 900
+
+
+def test_a_pile_of_unanswered_messages_keeps_the_last_one_only() -> None:
+    """Every turn died: the user wrote again and again."""
+    pile = tuple(said(f"u{n}", 500, "user") for n in range(9))
+    history = History(0, 0, 0, (), (turn("t0", 10, 10),), Topic("now", pile))
+    plan = plan_fallback(history, target=2_000, count=per_four)
+    assert plan.outcome == "fell_back"
+    assert _item(apply_plan(history, plan), "u8") is pile[8]
+
+
 def test_a_notice_of_the_framework_is_not_taken_for_the_users_message() -> None:
     notice = said("traceback", 1_956, "system")
     now = Topic("now", (said("u", 10, "user"), notice, said("traceback2", 1_956, "system")))
@@ -350,6 +372,39 @@ def test_a_notice_of_the_framework_is_not_taken_for_the_users_message() -> None:
     plan = plan_fallback(history, target=1_000, count=per_four)
     assert plan.outcome == "fell_back"
     assert _item(apply_plan(history, plan), "u") is now.items[0]
+
+
+def test_what_stayed_behind_can_be_folded_later_under_its_own_name() -> None:
+    past = Topic("t1", (called("c", "x"), said("a", 900)))
+    history = History(0, 0, 0, (), (turn("t0", 10, 10), past), turn("now", 10, 10))
+    rules = KeepRules(large_in_topics=1.0)
+    first = apply_plan(history, plan_fallback(history, target=600, rules=rules, count=per_four))
+    assert [topic.id for topic in first.topics] == ["t0", "t1"]
+    answer = Topic("t2", (result("r", "x", 900),))
+    later = replace(first, topics=(*first.topics, answer), bulks=first.bulks)
+    plan = plan_fallback(later, target=1_100, rules=rules, count=per_four)
+    ids = [bulk.id for bulk in apply_plan(later, plan).bulks]
+    assert len(ids) == 2
+    assert len(set(ids)) == 2
+
+
+def test_an_empty_summary_is_replaced_where_it_stands() -> None:
+    blank = Bulk("blank", 0, "", 1, (said("a", 900), said("b", 900)))
+    bulks = (Bulk("b0", 30, "first"), blank, Bulk("b2", 30, "third"))
+    history = History(0, 0, 0, bulks, (), turn("now", 10, 10))
+    rules = KeepRules(large_in_topics=1.0)
+    after = apply_plan(history, plan_fallback(history, target=900, rules=rules, count=per_four))
+    assert [bulk.id for bulk in after.bulks] == ["b0", "fallback:blank", "b2"]
+
+
+def test_what_an_empty_summary_leaves_behind_keeps_its_order() -> None:
+    first = Bulk("b0", 0, "", 1, (said("u0", 10, "user"), said("a0", 2_000)))
+    second = Bulk("b1", 0, "", 1, (said("u1", 10, "user"), said("a1", 500)))
+    history = History(0, 0, 0, (first, second), (), turn("now", 10, 10))
+    rules = KeepRules(large_in_topics=1.0)
+    plan = plan_fallback(history, target=1_200, rules=rules, count=per_four)
+    after = apply_plan(history, plan)
+    assert sent_ids(after) == ["u0", "u1", "a1", "now.u", "now.a"]
 
 
 # Levels 4 and 5
@@ -418,6 +473,33 @@ def test_the_largest_items_are_lowered_to_one_height() -> None:
     assert _levels(plan) == [(6, "large_message")]
     assert abs(_item(after, "a").tokens - _item(after, "b").tokens) <= 2
     assert _item(after, "c").tokens == 90
+
+
+def test_what_cannot_be_shortened_does_not_hold_the_others_up() -> None:
+
+    def count(text: str) -> int:
+        """Count so that a short text with a marker is longer than the text without."""
+        return len(text) + (300 if "z" in text and "[..." in text else 0)
+
+    small = [Item(f"s{n}", "assistant", "text", 100, "z" * 100) for n in range(5)]
+    items = (said("u", 1, "user"), Item("big", "assistant", "text", 3_000, "y" * 3_000), *small)
+    history = History(0, 0, 0, (), (), Topic("now", items))
+    rules = KeepRules(large_in_current=1.0)
+    plan = plan_fallback(history, target=582, rules=rules, count=count)
+    assert plan.outcome == "fell_back"
+    assert plan.steps[-1].touched == ("big",)
+    assert plan.cut == (Cut("big", 3_000, 81),)
+
+
+def test_a_pointer_is_not_pointed_to_again() -> None:
+    pairs = tool_turn("now", 3, 300).items[1:]
+    now = Topic("now", (said("u", 5_000, "user"), *pairs))
+    history = History(0, 0, 0, (), (), now)
+    rules = KeepRules(results=0)
+    plan = plan_fallback(history, target=4_000, rules=rules, count=per_char)
+    after = apply_plan(history, plan)
+    assert plan.steps[0].step == "prune"
+    assert plan_fallback(after, target=4_000, rules=rules, count=per_char).steps == ()
 
 
 def test_unread_results_are_cut_only_when_nothing_else_fits() -> None:

@@ -26,7 +26,6 @@ class FollowedFile:
         self.reader: Reader | None = None
         self._lines = LineSplitter()
         self._head = ""
-        self.size = 0
         self._mtime_ns = 0
         self.replaced = 0
 
@@ -57,7 +56,7 @@ class FollowedFile:
         for line in self._lines.push(chunk):
             events += self._line(line)
         self._head = head_hash(first)
-        self.size, self._mtime_ns = status.st_size, status.st_mtime_ns
+        self._mtime_ns = status.st_mtime_ns
         return events, self.position < status.st_size
 
     def settle(self, idle_ms: int) -> list[Event]:
@@ -81,8 +80,8 @@ class FollowedFile:
     def place(self) -> Place:
         assert self.reader is not None
         return Place(
-            self.path, self._lines.consumed, self.size, self._mtime_ns, self._head,
-            self.reader.format, packed(self.reader.snapshot()),
+            self.path, self._lines.consumed, self.position, self._mtime_ns, self._head,
+            self.reader.format, self.reader.waiting, packed(self.reader.snapshot()),
         )  # fmt: skip
 
     def _line(self, line: Line) -> list[Event]:

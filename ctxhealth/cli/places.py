@@ -14,14 +14,16 @@ HEAD = 1_024
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS places(path TEXT PRIMARY KEY, taken INTEGER NOT NULL,"
     " size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, head TEXT NOT NULL,"
-    " format TEXT NOT NULL, state BLOB NOT NULL) WITHOUT ROWID"
+    " format TEXT NOT NULL, waiting INTEGER NOT NULL, state BLOB NOT NULL) WITHOUT ROWID"
 )
 
 
 class Place(NamedTuple):
     """``offset`` bytes were read of a file that begins with ``head``; ``state`` is the reader's.
 
-    ``size`` and ``mtime_ns`` are those of the file when nothing more was to be read.
+    ``size`` and ``mtime_ns`` are the file's own once nothing more was to be read; until then
+    ``size`` is less, so that the rest is not taken for read. ``waiting``: the reader holds what
+    is not told yet.
     """
 
     path: str
@@ -30,6 +32,7 @@ class Place(NamedTuple):
     mtime_ns: int
     head: str
     format: str
+    waiting: bool
     state: bytes
 
     def reader_state(self) -> dict[str, Any]:
@@ -67,8 +70,8 @@ class Places:
         filing.file((), [(_TABLE, ())])
 
     def known(self) -> dict[str, tuple[int, int]]:
-        """path -> (size, mtime_ns) as they were left."""
-        rows = self._filing.rows("SELECT path, size, mtime_ns FROM places")
+        """path -> (size, mtime_ns) of what was read and told to its end."""
+        rows = self._filing.rows("SELECT path, size, mtime_ns FROM places WHERE NOT waiting")
         return {path: (size, mtime_ns) for path, size, mtime_ns in rows}
 
     def find(self, path: str) -> Place | None:
@@ -78,7 +81,7 @@ class Places:
     @staticmethod
     def keep(place: Place) -> Statement:
         """The statement that keeps it, for the transaction of its events."""
-        return ("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?, ?, ?, ?)", tuple(place))
+        return ("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?, ?, ?, ?, ?)", tuple(place))
 
     @staticmethod
     def forget() -> Statement:

@@ -26,6 +26,11 @@ class Reader(Protocol):
         """The id of the file's own chat; None until a line told it."""
         ...
 
+    @property
+    def waiting(self) -> bool:
+        """Whether something read is not told yet and ``settle`` would tell it."""
+        ...
+
     def feed(self, line: bytes) -> list[Event]:
         """One complete line without its newline. Never raises."""
         ...

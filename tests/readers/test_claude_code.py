@@ -77,9 +77,9 @@ def test_a_synthetic_row_is_neither_a_load_of_0_nor_an_empty_reply() -> None:
     session.turn("m2", 21_000)
     _, events = read(session.lines())
     assert loads(events) == [20_000, 21_000]
-    assert [event["synthetic"] for event in of(events, "model.replied") if "synthetic" in event] == [
-        True
-    ]
+    assert [
+        event["synthetic"] for event in of(events, "model.replied") if "synthetic" in event
+    ] == [True]
     assert len(of(events, "request.sent")) == 2
     assert ended(events) == ["answered", "answered"]
 

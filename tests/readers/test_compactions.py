@@ -191,8 +191,13 @@ def test_a_failed_command_is_a_failed_manual_attempt(kind: str) -> None:
     if kind == "user":
         session.prompt(words)
     else:
-        session.row("system", subtype="local_command", content=words,
-                    commandRun={"command": "compact"}, commandOutcome={"kind": "failed"})  # fmt: skip
+        session.row(
+            "system",
+            subtype="local_command",
+            content=words,
+            commandRun={"command": "compact"},
+            commandOutcome={"kind": "failed"},
+        )
     (done,) = finished(session)
     assert (done["trigger"], done["before"], done["after"]) == ("manual", 22_604, 22_604)
     assert (done["reason"], done["summarizer"]["error"]) == ("Credit balance is too low", "quota")
@@ -294,7 +299,9 @@ def test_totals_that_are_explained_are_no_unused_summaries(what: str) -> None:
     if what == "a compaction":
         session.boundary(170_500)
         session.turn("m3", 171_000)
-    session.billed({"nothing more": 340_405, "a compaction": 700_000, "first totals": 900_000}[what])
+    session.billed(
+        {"nothing more": 340_405, "a compaction": 700_000, "first totals": 900_000}[what]
+    )
     _, events = read(session.lines())
     assert "unused_summaries" not in [note["code"] for note in of(events, "note")]
 

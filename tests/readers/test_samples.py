@@ -54,7 +54,7 @@ def test_results_explain_the_jump_and_a_microcompaction_is_none(samples_dir: Pat
 
 
 def test_automatic_then_manual_with_a_count_below_the_accepted_load(samples_dir: Path) -> None:
-    reader, events, chat = sample(samples_dir, "5c5cb639eac4")
+    reader, events, _chat = sample(samples_dir, "5c5cb639eac4")
     assert measured(events) == [(167_895, 51_665), (149_310, 43_265)]
     assert [e["trigger"] for e in of(events, "compaction.finished")] == ["proactive", "manual"]
     assert [e["stated_before"] for e in of(events, "compaction.finished")] == [167_979, 149_025]

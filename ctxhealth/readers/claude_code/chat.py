@@ -100,6 +100,13 @@ class ChatRows(Part):
         self.turns.marked(ts, bool(self.context.calls))
         self.stay.billed(row, self.replies.model, ts)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether something read is not told yet: ``settle`` would."""
+        turn = self.turns.turn
+        ending = turn is not None and turn["held"] == "text" and not self.context.calls
+        return self.replies.group is not None or bool(self.line.queue) or ending
+
     def settle(self, ts: int, *, release: bool) -> None:
         """Nothing more came for a while; ``release``: for so long that no reply is awaited."""
         self.replies.close()

@@ -57,6 +57,10 @@ class ClaudeCodeReader:
     def chat(self) -> str | None:
         return self._main.chat if self._main is not None else None
 
+    @property
+    def waiting(self) -> bool:
+        return any(chat.waiting for chat in self._chats())
+
     def feed(self, line: bytes) -> list[Event]:
         self.counts["lines"] += 1
         self._parsed(self._objects.parse(line))

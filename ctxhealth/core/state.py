@@ -184,6 +184,15 @@ class History(Part):
     orphan_cut: bool = False
     orphan_start: bool = False
     orphan_named: str | None = None
+    last_users: list[str] = []
+    compacted: bool = False
+    had_system: bool = False
+    lost_system: bool = False
+    lost_tail: str | None = None
+    stale_tail: str | None = None
+    order_system: bool = False
+    order_user: str | None = None
+    order_newest: bool = False
     snapshot_calls: dict[str, str] = {}
     snapshot_orphans: list[str] = []
 
@@ -216,6 +225,8 @@ class Requests(Part):
     retry_local: int | None = None
     retries: int = 0
     failed: int = 0
+    # Rows that stand for a request without a call of the model.
+    synthetic: int = 0
     last_error: str | None = None
     guard_count: int | None = None
     guard_limit: int | None = None

@@ -105,7 +105,7 @@ def _summary(state: ChatState, rules: Rules, said: str) -> ChatSummary:
         calibration=state.meter.calibration,
         segments=segments(state),
         floor=floor_of(state),
-        requests=requests.answered,
+        requests=requests.answered + requests.failed + requests.synthetic,
         turns=turns.count,
         compactions=compactions.finished,
         outcomes=dict(compactions.outcomes),

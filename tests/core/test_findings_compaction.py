@@ -324,6 +324,53 @@ class TestPairs:
         assert "broken_pairs" not in story.codes()
 
 
+class TestTail:
+    def order(self, *ids: str, system: bool = True) -> list[dict[str, Any]]:
+        items = [{"id": item, "role": "user", "kind": "text"} for item in ids]
+        return [{"id": "s", "role": "system", "kind": "text"}, *items] if system else items
+
+    def asked(self) -> Story:
+        story = Story().opened().message(9, id="u1").turn().message(9, id="u2").reply(90_000)
+        return story.say("history.snapshot", revision="r", order=self.order("u1", "u2"))
+
+    def test_a_compaction_that_takes_the_waiting_message(self) -> None:
+        story = self.asked().compacts(90_000, 20_000, removed=["u1", "u2"])
+        assert story.severity("lost_tail") == "critical"
+        assert story.is_ == "broken"
+        assert "lost_tail" not in story.message(9, id="u3").codes()
+
+    def test_one_that_leaves_it_is_fine(self) -> None:
+        story = self.asked().compacts(90_000, 20_000, removed=["u1"])
+        assert story.codes() == {"load_pending"}
+
+    def test_a_snapshot_without_it_says_so_too(self) -> None:
+        story = self.asked().compacts(90_000, 20_000)
+        story.say("history.snapshot", revision="q", order=self.order("sum"))
+        assert story.severity("lost_tail") == "critical"
+
+    def test_an_older_message_behind_the_newest(self) -> None:
+        story = self.asked().say("history.snapshot", revision="q", order=self.order("u2", "u1"))
+        assert story.severity("stale_tail") == "critical"
+
+    def test_a_reminder_of_the_agent_behind_it_is_fine(self) -> None:
+        story = self.asked().say("history.snapshot", revision="q", order=self.order("u2", "note"))
+        assert story.codes() == set()
+
+    def test_a_system_prompt_that_is_gone(self) -> None:
+        story = self.asked()
+        story.say("history.snapshot", revision="q", order=self.order("u1", "u2", system=False))
+        assert story.severity("lost_system") == "critical"
+        story.say("history.snapshot", revision="p", order=self.order("u1", "u2"))
+        assert "lost_system" not in story.codes()
+
+    def test_an_agent_that_never_lists_it_is_unknown_there(self) -> None:
+        story = Story().opened().message(9, id="u1")
+        for revision in ("q", "p"):
+            order = self.order("u1", system=False)
+            story.say("history.snapshot", revision=revision, order=order)
+        assert story.codes() == set()
+
+
 class TestIntake:
     @pytest.mark.parametrize(
         ("type", "fields", "code"),

@@ -70,7 +70,8 @@ def test_a_synthetic_row_is_neither_a_load_nor_an_empty_reply() -> None:
     story.say("model.replied", request="s", synthetic=True, content={"text_chars": 0})
     assert story.row.load.value == 50_000
     assert story.row.empty_replies == 0
-    assert story.row.requests == 1
+    assert story.row.last_reply_at is not None and story.row.last_reply_at < story.at
+    assert story.row.requests == 2
 
 
 def test_a_summarizer_s_usage_never_enters_the_chat_s_load() -> None:

@@ -68,6 +68,27 @@ def _against(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
     return (against("compact_summarize", why), against("continue", why))
 
 
+def _lost_system(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    return (CRITICAL,) if state.history.lost_system else None
+
+
+def _lost_tail(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    lost = state.history.lost_tail
+    return (CRITICAL, lost) if lost is not None else None
+
+
+def _stale_tail(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    history = state.history
+    if history.stale_tail is None:
+        return None
+    return (CRITICAL, history.stale_tail, history.last_users[-1])
+
+
+def _restore(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    restore = advise(state, "restore_backup", "Restore the history from before the compaction.")
+    return (restore, advise(state, "continue", "Send the unanswered message again."))
+
+
 DEFINITIONS = (
     Definition(
         code="broken_pairs",
@@ -82,5 +103,45 @@ DEFINITIONS = (
         "refusal names. A call younger than its timeout is normal. Closes when the pair is "
         "whole or the provider accepts a request.",
         actions=("repair_pairs",),
+    ),
+    Definition(
+        code="lost_system",
+        state=State.BROKEN,
+        title="The system prompt is gone",
+        severity="critical",
+        check=_lost_system,
+        sentence=lambda facts: "the history had a system prompt and has none any more.",
+        recommended=_restore,
+        doc="A snapshot's order held a system item before, and the newest one does not.",
+        actions=("restore_backup", "continue"),
+    ),
+    Definition(
+        code="lost_tail",
+        state=State.BROKEN,
+        title="The last user message is gone",
+        severity="critical",
+        check=_lost_tail,
+        sentence=lambda facts: (
+            f"a compaction took the last user message ({text_of(facts[0])}) out of the context "
+            "before it was answered."
+        ),
+        recommended=_restore,
+        doc="The newest user message is missing from the compacted history. Closes with the next "
+        "user message, or when a snapshot holds it again.",
+        actions=("restore_backup", "continue"),
+    ),
+    Definition(
+        code="stale_tail",
+        state=State.BROKEN,
+        title="An old user message stands last",
+        severity="critical",
+        check=_stale_tail,
+        sentence=lambda facts: (
+            f"the older user message {text_of(facts[0])} stands behind the newest one "
+            f"({text_of(facts[1])}): the agent would act on the wrong request."
+        ),
+        recommended=_restore,
+        doc="In the newest snapshot's order an older user message comes after the newest.",
+        actions=("restore_backup", "continue"),
     ),
 )

@@ -251,6 +251,7 @@ def _apply(
     if view.outcome in _UNCHANGED or not _changed(view):
         return
     _set_history(state, view)
+    state.history.compacted = True
     meter = state.meter
     if meter.doubt is not None or (meter.value is None and view.after is None):
         meter.doubt = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxhealth.core.changes import ItemChange
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.replies import unusable_message, usable_message
+from ctxhealth.core.folding.tails import user_message, watch_order, watch_removed
 from ctxhealth.core.state import (
     HEAVY_ITEMS,
     OPEN_CALLS,
@@ -32,6 +33,8 @@ def on_message_added(state: ChatState, event: MessageAdded, context: Context) ->
         _count(state, event, tokens, context)
     if event.calls or event.answers:
         _pairs(history, event, context)
+    if event.role == "user" and event.kind == "text":
+        user_message(history, event)
     if event.unusable is not None:
         unusable_message(state, event.unusable)
     elif event.role == "assistant":
@@ -234,6 +237,7 @@ def _take_order(
                 ),
             )  # fmt: skip
         _follow_pair(history, item.id, item.calls, item.answers)
+    watch_order(history, event.order or [], first, whole)
     if whole:
         _settle_pairs(history)
 
@@ -262,6 +266,7 @@ def remove_items(state: ChatState, removed: list[str], context: Context) -> None
     history = state.history
     history.membership = True
     gone = set(removed)
+    watch_removed(state, gone)
     for item in removed:
         context.changes.items.append(ItemChange("remove", item, context.seq, context.at))
     for heavy in history.heavy:

@@ -86,6 +86,7 @@ def on_model_replied(state: ChatState, event: ModelReplied, context: Context) ->
     requests = state.requests
     sent = requests.open.pop(event.request, None)
     if event.synthetic:
+        requests.synthetic += 1
         return
     utility = event.purpose == "utility" or (sent is not None and sent.utility)
     if utility:

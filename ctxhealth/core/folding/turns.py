@@ -73,6 +73,7 @@ def _answered(state: ChatState) -> None:
     compactions.ineffective = False
     meter.step = None
     state.intake.late = False
+    state.history.lost_tail = state.history.stale_tail = None
     state.replies.nothing_visible = False
 
 

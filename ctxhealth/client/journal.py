@@ -131,6 +131,20 @@ class Journal:
         with self._lock:
             self.heir = heir
 
+    def hand_over(self, heir: Journal) -> None:
+        """What never reached an outbox of ours goes in front of what ``heir`` was given since."""
+        with self._lock:
+            items, self._queue = self._queue, []
+            size, self._bytes = self._bytes, 0
+            owed, self._owed = self._owed, 0
+        heir.receive(items, size, owed)
+
+    def receive(self, items: list[Item], size: int, owed: int) -> None:
+        with self._lock:
+            self._queue = items + self._queue
+            self._bytes += size
+            self._owed += owed
+
     def ack(self, upto: int, rejected: Iterable[Any] = ()) -> None:
         """The server's word: durable up to ``upto``, and which of those it will not have."""
         refused = {entry.get("seq") for entry in rejected if isinstance(entry, dict)}

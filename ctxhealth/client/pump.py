@@ -50,14 +50,15 @@ class Pump:
         self._journal.wake.set()
 
     def _open(self) -> bool:
-        while not self._stopping.is_set():
+        while True:
+            # At least once, also when it is to stop: what is queued must come to the disk.
             try:
                 self._opened()
                 return True
-            except Exception as error:  # noqa: PERF203
+            except Exception as error:
                 self._say(f"the outbox cannot be opened: {error}")
-                self._stopping.wait(1.0)
-        return False
+            if self._stopping.wait(1.0):
+                return False
 
     def _turn(self) -> float | None:
         """One round; seconds until the next is due, None if only a wake-up makes it so."""

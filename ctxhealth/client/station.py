@@ -65,14 +65,10 @@ class Station:
         for thread in self._threads:
             thread.start()
 
-    def stop(self, why: str, keep_outbox: bool = False) -> None:
+    def stop(self, why: str) -> None:
         """Store what is queued, say bye, end the threads. Takes a few seconds at the most."""
-        self.closed = True
-        self.pump.stop()
-        self._join(0)
-        self.uplink.stop(why)
-        self._join(1)
-        if self.journal.ready.is_set() and not keep_outbox:
+        self._end(why)
+        if self.journal.ready.is_set():
             self.journal.outbox.close()
 
     def retire(self, heir: Station) -> Outbox | None:
@@ -81,9 +77,21 @@ class Station:
         A file is closed instead, for the heir to open.
         """
         self.journal.bequeath(heir.journal)
-        keep = self.room.path is None and heir.room.path is None and self.journal.ready.is_set()
-        self.stop("replaced in this process", keep_outbox=keep)
-        return self.journal.outbox if keep else None
+        self._end("replaced in this process")
+        self.journal.hand_over(heir.journal)
+        if not self.journal.ready.is_set():
+            return None
+        if self.room.path is None and heir.room.path is None:
+            return self.journal.outbox
+        self.journal.outbox.close()
+        return None
+
+    def _end(self, why: str) -> None:
+        self.closed = True
+        self.pump.stop()
+        self._join(0)
+        self.uplink.stop(why)
+        self._join(1)
 
     def worth_waiting(self) -> bool:
         """Whether a flush before the end can deliver something: also by a first connection."""

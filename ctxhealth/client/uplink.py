@@ -113,7 +113,9 @@ class Uplink:
     # -- the thread
 
     def run(self) -> None:
-        self._journal.ready.wait()
+        while not self._journal.ready.wait(1.0):
+            if self._stopping:
+                return
         with self._changed:
             # Hosts register their handlers right after making a reporter: one hello says all.
             self._changed.wait_for(lambda: self._stopping, _GRACE_S)

@@ -82,6 +82,7 @@ class AgentZero(Loop):
         request = self.body.request_id()
         self.body.chat.request_sent(request, purpose="utility", local=tokens, attempt=attempt)
         try:
+            self.body.wait()
             summary = self.utility.summarise(tokens)
         except Refused as refused:
             self.body.failed(request, refused, "utility")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from time import sleep
 from typing import Any
 
 from ctxhealth.client import Chat
@@ -44,10 +45,13 @@ class Spec:
 
 
 class Body:
-    """History and reporting of one chat. Not thread-safe: its loop's thread owns it."""
+    """History and reporting of one chat. Not thread-safe: its loop's thread owns it.
 
-    def __init__(self, chat: Chat, spec: Spec) -> None:
-        self.chat, self.spec = chat, spec
+    ``latency`` is how long a model takes to answer, in seconds.
+    """
+
+    def __init__(self, chat: Chat, spec: Spec, latency: float = 0.0) -> None:
+        self.chat, self.spec, self.latency = chat, spec, latency
         self.history = History(system=spec.system, tools=spec.tools)
         self.turn: str | None = None
         self.outcome: str | None = None
@@ -165,6 +169,7 @@ class Body:
         local = self.history.total("prompt")
         self.chat.request_sent(request, local=local, revision=self.history.revision[:16])
         try:
+            self.wait()
             reply = model.answer(prompt, wish, calls)
         except Refused as refused:
             self.failed(request, refused, "chat")
@@ -178,6 +183,7 @@ class Body:
                 "tool_calls": len(reply.calls),
             },
             model=self.spec.model,
+            ms=round(self.latency * 1000) or None,
         )
         self._mark_read()
         return reply
@@ -191,6 +197,10 @@ class Body:
             detail=refused.detail,
             **refused.stated,
         )
+
+    def wait(self) -> None:
+        """The time a model takes."""
+        sleep(self.latency)
 
     def request_id(self) -> str:
         self._requests += 1

@@ -99,6 +99,7 @@ class Healthy(Loop):
         )
         request = self.body.request_id()
         self.body.chat.request_sent(request, purpose="utility", local=folded, attempt=attempt)
+        self.body.wait()
         summary = prose(max(800, folded // 20), 21)
         self.body.chat.model_replied(
             request,

@@ -61,6 +61,7 @@ class Latchless(Loop):
         span = before - 20_000
         self.body.chat.request_sent(request, purpose="utility", local=span, attempt=attempt)
         try:
+            self.body.wait()
             self.utility.summarise(span)
         except Refused as refused:
             self.body.failed(request, refused, "utility")

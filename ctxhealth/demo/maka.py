@@ -72,15 +72,14 @@ class Maka(Loop):
     # compaction ----------------------------------------------------------------------------
 
     def compact(self, trigger: str) -> bool:
-        """True where it freed something. Latched, it returns early without reading the ledger."""
+        """True where it freed something. Latched, it returns early: not even an attempt is made."""
+        if self.latch is not None:
+            return False
         before = self.body.history.total("prompt")
         attempt = self.body.new_id("attempt")
         self.body.chat.compaction_started(
             attempt, trigger, scope="prompt", before=before, phase="mid_turn"
         )
-        if self.latch is not None:
-            self._no_fold(attempt, before, "skipped", "compaction is off for this turn")
-            return False
         span = self.span()
         if not span:
             self._no_fold(attempt, before, "fail_open", "no_safe_completed_span")
@@ -124,6 +123,7 @@ class Maka(Loop):
         tokens = sum(item.tokens for item in folded)
         request = self.body.request_id()
         self.body.chat.request_sent(request, purpose="utility", local=tokens, attempt=attempt)
+        self.body.wait()
         summary = self.utility.summarise(tokens) + " " + prose(2_100, 13)
         self.body.chat.model_replied(
             request,

@@ -14,6 +14,10 @@ from ctxhealth.demo.body import Body
 from ctxhealth.demo.loop import Loop
 
 
+# How long the scripted models take to answer, in seconds at pace 1.
+LATENCY_S = 1.4
+
+
 def run_agent(agent: DemoAgent, *, url: str, token: str, folder: Path | None, pace: float) -> None:
     """Live until SIGTERM or SIGINT. ``folder`` keeps backups; None: a temporary one."""
     over = threading.Event()
@@ -54,4 +58,4 @@ def _live(
 
 def _loop(reporter: Reporter, role: Role, folder: Path, pace: float) -> Loop:
     chat = reporter.chat(role.spec.id, **role.spec.facts())
-    return role.loop(reporter, Body(chat, role.spec), folder, pace)
+    return role.loop(reporter, Body(chat, role.spec, latency=LATENCY_S * pace), folder, pace)

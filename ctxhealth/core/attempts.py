@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ctxhealth.core.limits import crosses
 from ctxhealth.core.meter import load_now, trigger_measure
-from ctxhealth.core.model import AttemptView, Outcome
-from ctxhealth.core.state import TEXT, ChatState
+from ctxhealth.core.model import AttemptView, Outcome, StepView, SummarizerView
+from ctxhealth.core.parts import TEXT
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import clip
-from ctxhealth.engine.outcome import AttemptFacts, AttemptStep
+from ctxhealth.engine.outcome import AttemptFacts, AttemptStep, classify_outcome
 from ctxhealth.wire.events import CompactionFinished, CompactionStarted
+from ctxhealth.wire.parts import Summarizer
 
 # Words of agents that name what happened to the attempt itself, not what it achieved.
 _CANCELLED = frozenset({"cancelled", "canceled", "aborted", "user_stop", "interrupted"})
@@ -119,3 +123,86 @@ def is_needed(state: ChatState, view: AttemptView) -> bool | None:
     if measure is None:
         return None
     return crosses(measure, limits.trigger, limits.trigger_inclusive)
+
+
+def finished_view(
+    state: ChatState,
+    event: CompactionFinished,
+    started: AttemptView | None,
+    seq: int,
+    at: int,
+) -> AttemptView:
+    base = state.compactions.base.get(event.attempt)
+    meanwhile = event.meanwhile
+    if meanwhile is None and started is not None and base is not None:
+        meanwhile = state.meter.added - base[0]
+    before = event.before
+    if before is None and started is not None:
+        before = started.before
+    trigger = event.trigger or (started.trigger if started else None)
+    duration = event.ms
+    if duration is None and started is not None and started.started_at is not None:
+        duration = max(0, at - started.started_at)
+    return AttemptView(
+        attempt=event.attempt,
+        outcome=Outcome.UNKNOWN,
+        trigger=trigger or "unknown",
+        scope=event.scope,
+        started_seq=started.started_seq if started else None,
+        finished_seq=seq,
+        started_at=started.started_at if started else None,
+        finished_at=at,
+        phase=started.phase if started else None,
+        before=before,
+        after=event.after,
+        after_scope=event.after_scope or event.scope,
+        reported=event.reported,
+        reason=clip(event.reason, TEXT),
+        steps=tuple(
+            StepView(step=step.step, before=step.before, after=step.after, calls=step.calls)
+            for step in (event.steps or ())[:16]
+        ),
+        summarizer=_summarizer(state, event.summarizer),
+        input_hash=event.input_hash or (started.input_hash if started else None),
+        ms=duration,
+        backup=clip(event.backup, TEXT),
+        lossy=event.lossy,
+        removed=None if event.removed is None else len(event.removed),
+        added=None if event.added is None else len(event.added),
+        meanwhile=meanwhile,
+    )
+
+
+def _summarizer(state: ChatState, part: Summarizer | None) -> SummarizerView | None:
+    if part is None:
+        return None
+    facts = state.facts
+    return SummarizerView(
+        model=part.model or facts.utility_model,
+        provider=part.provider or facts.utility_provider,
+        window=part.window if part.window is not None else facts.utility_window,
+        calls=part.calls,
+        input=part.input,
+        output=part.output,
+        error=part.error,
+        detail=clip(part.detail, TEXT),
+    )
+
+
+def classified(state: ChatState, event: CompactionFinished, view: AttemptView) -> AttemptView:
+    facts = attempt_facts(state, event, view)
+    name, flags = classify_outcome(facts)
+    all_flags: tuple[str, ...] = flags
+    if event.inferred:
+        all_flags = (*all_flags, "inferred")
+    outcome = Outcome(name)
+    failed = outcome is Outcome.SUMMARIZER_FAILED
+    return msgspec.structs.replace(
+        view,
+        outcome=outcome,
+        flags=all_flags,
+        freed=facts.freed,
+        needed=is_needed(state, view),
+        error_class=(facts.error or "other") if failed else None,
+        lossy=True if outcome is Outcome.FELL_BACK and view.lossy is None else view.lossy,
+    )

@@ -88,8 +88,6 @@ def fold(state: ChatState, event: Event, stamp: Stamp, changes: Changes, rules: 
     kind = type(event)
     seq, at = stamp
     state.seq = seq
-    if at > state.clock:
-        state.clock = at
     changes.state = state
     context = Context(seq, at, changes, rules)
     handler = _HANDLERS.get(kind)

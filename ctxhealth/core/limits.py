@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ctxhealth.core.model import Candidate, WindowSource
+from ctxhealth.core.parts import Facts, Limits
 from ctxhealth.core.rules import Rules, Thresholds
-from ctxhealth.core.state import ChatState, Facts, Limits
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.windows import ModelWindow
 
 _ORDER = (

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ctxhealth.core.latching import advise, manual
 from ctxhealth.core.model import Advice, State
+from ctxhealth.core.parts import Fact
 from ctxhealth.core.rules import Thresholds
-from ctxhealth.core.state import ChatState, Fact
+from ctxhealth.core.state import ChatState
 
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 

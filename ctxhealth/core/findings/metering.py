@@ -14,8 +14,9 @@ from ctxhealth.core.findings.definition import (
 )
 from ctxhealth.core.meter import corrected, load_now, median_ratio
 from ctxhealth.core.model import State
+from ctxhealth.core.parts import Fact
 from ctxhealth.core.rules import Thresholds
-from ctxhealth.core.state import ChatState, Fact
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import number
 
 

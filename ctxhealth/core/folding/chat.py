@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.limits import forget_model, settle_limits
-from ctxhealth.core.state import TEXT, ChatState, Facts
+from ctxhealth.core.parts import TEXT, Facts
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import clip
 from ctxhealth.wire.events import ChatClosed, ChatFacts
 

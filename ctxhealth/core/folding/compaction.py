@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxhealth.core.attempts import attempt_facts, calls_of, is_needed, started_view
+from ctxhealth.core.attempts import calls_of, classified, finished_view, started_view
 from ctxhealth.core.changes import ItemChange
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.history import remove_items
@@ -13,19 +13,10 @@ from ctxhealth.core.folding.readings import learn_trigger, record_point
 from ctxhealth.core.folding.relief import NOT_COUNTED, decide, heal_summarizer
 from ctxhealth.core.limits import fixed_part
 from ctxhealth.core.meter import estimate_after, projection
-from ctxhealth.core.model import AttemptView, Outcome, Relief, StepView, SummarizerView
-from ctxhealth.core.state import (
-    OPEN_REQUESTS,
-    RECENT_ATTEMPTS,
-    RECENT_MARKS,
-    TEXT,
-    ChatState,
-    Mark,
-)
-from ctxhealth.core.wording import clip
-from ctxhealth.engine.outcome import classify_outcome
+from ctxhealth.core.model import AttemptView, Outcome, Relief
+from ctxhealth.core.parts import OPEN_REQUESTS
+from ctxhealth.core.state import RECENT_ATTEMPTS, RECENT_MARKS, ChatState, Mark
 from ctxhealth.wire.events import CompactionFinished, CompactionStarted
-from ctxhealth.wire.parts import Summarizer
 
 _UNCHANGED = frozenset({Outcome.NOT_NEEDED, Outcome.NOTHING_FOLDABLE, Outcome.REFUSED})
 _SKIPPED = frozenset({"skipped", "latched", "blocked", "disabled"})
@@ -66,8 +57,8 @@ def on_compaction_finished(state: ChatState, event: CompactionFinished, context:
             return
         _remember_base(state, event.attempt)
         end_inferred(state, context)
-    view = _finished_view(state, event, started, context)
-    view = _classify(state, event, view)
+    view = finished_view(state, event, started, context.seq, context.at)
+    view = classified(state, event, view)
     skipped = _is_skipped(state, event, view)
     _count(state, view, skipped)
     _apply(state, event, view, context)
@@ -105,88 +96,6 @@ def _remember_base(state: ChatState, attempt: str) -> None:
 def _forget(state: ChatState, attempt: str) -> None:
     state.compactions.running.pop(attempt, None)
     state.compactions.leases.pop(attempt, None)
-
-
-def _finished_view(
-    state: ChatState,
-    event: CompactionFinished,
-    started: AttemptView | None,
-    context: Context,
-) -> AttemptView:
-    base = state.compactions.base.get(event.attempt)
-    meanwhile = event.meanwhile
-    if meanwhile is None and started is not None and base is not None:
-        meanwhile = state.meter.added - base[0]
-    before = event.before
-    if before is None and started is not None:
-        before = started.before
-    trigger = event.trigger or (started.trigger if started else None)
-    duration = event.ms
-    if duration is None and started is not None and started.started_at is not None:
-        duration = max(0, context.at - started.started_at)
-    return AttemptView(
-        attempt=event.attempt,
-        outcome=Outcome.UNKNOWN,
-        trigger=trigger or "unknown",
-        scope=event.scope,
-        started_seq=started.started_seq if started else None,
-        finished_seq=context.seq,
-        started_at=started.started_at if started else None,
-        finished_at=context.at,
-        phase=started.phase if started else None,
-        before=before,
-        after=event.after,
-        after_scope=event.after_scope or event.scope,
-        reported=event.reported,
-        reason=clip(event.reason, TEXT),
-        steps=tuple(
-            StepView(step=step.step, before=step.before, after=step.after, calls=step.calls)
-            for step in (event.steps or ())[:16]
-        ),
-        summarizer=_summarizer(state, event.summarizer),
-        input_hash=event.input_hash or (started.input_hash if started else None),
-        ms=duration,
-        backup=clip(event.backup, TEXT),
-        lossy=event.lossy,
-        removed=None if event.removed is None else len(event.removed),
-        added=None if event.added is None else len(event.added),
-        meanwhile=meanwhile,
-    )
-
-
-def _summarizer(state: ChatState, part: Summarizer | None) -> SummarizerView | None:
-    if part is None:
-        return None
-    facts = state.facts
-    return SummarizerView(
-        model=part.model or facts.utility_model,
-        provider=part.provider or facts.utility_provider,
-        window=part.window if part.window is not None else facts.utility_window,
-        calls=part.calls,
-        input=part.input,
-        output=part.output,
-        error=part.error,
-        detail=clip(part.detail, TEXT),
-    )
-
-
-def _classify(state: ChatState, event: CompactionFinished, view: AttemptView) -> AttemptView:
-    facts = attempt_facts(state, event, view)
-    name, flags = classify_outcome(facts)
-    all_flags: tuple[str, ...] = flags
-    if event.inferred:
-        all_flags = (*all_flags, "inferred")
-    outcome = Outcome(name)
-    failed = outcome is Outcome.SUMMARIZER_FAILED
-    return msgspec.structs.replace(
-        view,
-        outcome=outcome,
-        flags=all_flags,
-        freed=facts.freed,
-        needed=is_needed(state, view),
-        error_class=(facts.error or "other") if failed else None,
-        lossy=True if outcome is Outcome.FELL_BACK and view.lossy is None else view.lossy,
-    )
 
 
 def _is_skipped(state: ChatState, event: CompactionFinished, view: AttemptView) -> bool:

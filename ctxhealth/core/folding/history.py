@@ -6,17 +6,18 @@ from ctxhealth.core.changes import ItemChange
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.replies import unusable_message, usable_message
 from ctxhealth.core.folding.tails import user_message, watch_order, watch_removed
-from ctxhealth.core.state import (
+from ctxhealth.core.parts import (
     HEAVY_ITEMS,
     OPEN_CALLS,
     RECENT_PAIRS,
-    ChatState,
     Heavy,
     History,
     OpenCall,
     Pair,
 )
+from ctxhealth.core.state import ChatState
 from ctxhealth.wire.events import HistorySnapshot, MessageAdded
+from ctxhealth.wire.parts import SnapshotItem
 
 EXCERPT = 120
 
@@ -29,7 +30,8 @@ def on_message_added(state: ChatState, event: MessageAdded, context: Context) ->
         history.unknown_items += 1
         if history.snapshot_seq is None:
             history.value = None
-    elif tokens:
+        tokens = _by_characters(history, event.chars)
+    if tokens:
         _count(state, event, tokens, context)
     if event.calls or event.answers:
         _pairs(history, event, context)
@@ -57,6 +59,14 @@ def on_message_added(state: ChatState, event: MessageAdded, context: Context) ->
             event.read,
         )
     )
+
+
+def _by_characters(history: History, chars: int | None) -> int | None:
+    """Where only characters are known (transcripts), a quarter of them, marked an estimate."""
+    if chars is None:
+        return None
+    history.estimate = True
+    return -(-chars // 4)
 
 
 def _count(state: ChatState, event: MessageAdded, tokens: int, context: Context) -> None:
@@ -225,21 +235,21 @@ def _take_order(
                 item.read,
             )
         )
-        known = heavy_by_id.get(item.id)
-        if known is not None:
-            known.in_context = True
-        elif item.tokens is not None and item.tokens > history.heavy_floor:
-            add_heavy(
-                history,
-                Heavy(
-                    tokens=item.tokens, id=item.id, kind=item.kind, role=item.role,
-                    name=item.name, seq=context.seq, in_context=True,
-                ),
-            )  # fmt: skip
+        _weigh(history, heavy_by_id.get(item.id), item, context.seq)
         _follow_pair(history, item.id, item.calls, item.answers)
     watch_order(history, event.order or [], first, whole)
     if whole:
         _settle_pairs(history)
+
+
+def _weigh(history: History, known: Heavy | None, item: SnapshotItem, seq: int) -> None:
+    """Keep a member of the order among the heaviest, and mark it as in the context."""
+    if known is not None:
+        known.in_context = True
+    elif item.tokens is not None and item.tokens > history.heavy_floor:
+        heavy = Heavy(tokens=item.tokens, id=item.id, kind=item.kind, role=item.role)
+        heavy.name, heavy.seq, heavy.in_context = item.name, seq, True
+        add_heavy(history, heavy)
 
 
 def _follow_pair(

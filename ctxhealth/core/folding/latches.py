@@ -8,9 +8,13 @@ from ctxhealth.core.attempts import calls_made
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.latching import describe_latch, latch_kind, release_rule
 from ctxhealth.core.model import LatchView
-from ctxhealth.core.state import OPEN_LATCHES, TEXT, ChatState, LatchRecord
+from ctxhealth.core.parts import TEXT
+from ctxhealth.core.state import OPEN_LATCHES, ChatState, LatchRecord
 from ctxhealth.core.wording import clip
 from ctxhealth.wire.events import LatchCleared, LatchSet
+
+# Kinds whose judgement or advice moves with the load; the others wait for a compaction.
+BY_LOAD = frozenset({"cooldown", "exhausted", "inferred"})
 
 
 def on_latch_set(state: ChatState, event: LatchSet, context: Context) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxhealth.core.folding.context import Context
-from ctxhealth.core.state import TEXT, ChatState, History
+from ctxhealth.core.parts import TEXT, History
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import clip
 from ctxhealth.wire.events import ModelFailed
 

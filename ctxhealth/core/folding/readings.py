@@ -6,13 +6,8 @@ from ctxhealth.core.folding.context import Context, push
 from ctxhealth.core.limits import settle_limits, settle_trigger
 from ctxhealth.core.meter import median_ratio
 from ctxhealth.core.model import ReadingPoint, Source
-from ctxhealth.core.state import (
-    CALIBRATION_PAIRS,
-    GROWTH_STEPS,
-    TREND_POINTS,
-    ChatState,
-    OpenRequest,
-)
+from ctxhealth.core.parts import CALIBRATION_PAIRS, GROWTH_STEPS, TREND_POINTS, OpenRequest
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import number
 
 
@@ -96,7 +91,6 @@ def _set(
     meter.at, meter.request, meter.seq = context.at, name, context.seq
     meter.doubt = doubt
     meter.pending, meter.estimate = False, None
-    meter.readings += 1
     if doubt is None:
         meter.added_before = added
         meter.good, meter.good_source = value, source

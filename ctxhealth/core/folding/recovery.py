@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ctxhealth.core.changes import CommandChange
 from ctxhealth.core.folding.context import Context
-from ctxhealth.core.state import RECENT_COMMANDS, TEXT, ChatState, CommandRecord, Recovery
+from ctxhealth.core.parts import TEXT
+from ctxhealth.core.state import RECENT_COMMANDS, ChatState, CommandRecord, Recovery
 from ctxhealth.core.wording import clip
 from ctxhealth.wire.events import CommandProgress, ServerCommand
 

@@ -25,7 +25,6 @@ def take_reply(state: ChatState, event: ModelReplied, prompt: int | None, at: in
     replies.empty_total += 1
     replies.empty_prompt = prompt
     replies.empty_completion = event.usage.output if event.usage else None
-    replies.empty_finish = event.finish
     replies.empty_cause = _cause(state, prompt, capped and thinking, event.usage is not None)
     return False
 
@@ -46,8 +45,6 @@ def on_reply_empty(state: ChatState, event: ReplyEmpty) -> None:
             replies.empty_cause = cause
     if event.completion is not None:
         replies.empty_completion = event.completion
-    if event.finish is not None:
-        replies.empty_finish = event.finish
 
 
 def _cause(state: ChatState, prompt: int | None, capped: bool, usage: bool) -> str:

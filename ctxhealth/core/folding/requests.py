@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxhealth.core.folding.chat import take_reply_model
 from ctxhealth.core.folding.context import Context, push
-from ctxhealth.core.folding.latches import end_inferred, infer_latch, refresh_latches
+from ctxhealth.core.folding.latches import BY_LOAD, end_inferred, infer_latch, refresh_latches
 from ctxhealth.core.folding.pairing import accept_pairs, named_pair, overdue_calls
 from ctxhealth.core.folding.readings import (
     calibrate,
@@ -19,7 +19,8 @@ from ctxhealth.core.folding.replies import take_reply
 from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.limits import settle_limits
 from ctxhealth.core.meter import load_now
-from ctxhealth.core.state import DURATIONS, OPEN_REQUESTS, TEXT, ChatState, OpenRequest
+from ctxhealth.core.parts import DURATIONS, OPEN_REQUESTS, TEXT, OpenRequest
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.usage import count_usage
 from ctxhealth.core.wording import clip, number
 from ctxhealth.wire.events import GuardRefused, ModelFailed, ModelReplied, RequestSent, UsageUpdate
@@ -146,7 +147,7 @@ def _after_reply(
     elif pressed is False:
         requests.above = 0
         end_inferred(state, context)
-    if state.latches.open:
+    if any(record.view.kind in BY_LOAD for record in state.latches.open.values()):
         refresh_latches(state, context)
     if state.recovery is not None:
         if event.content is not None and not meaningful:

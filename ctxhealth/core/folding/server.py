@@ -6,7 +6,8 @@ from ctxhealth.core.folding.compaction import expire_leases
 from ctxhealth.core.folding.context import Context, is_troubled
 from ctxhealth.core.folding.latches import end_cooldowns, end_scope
 from ctxhealth.core.limits import settle_limits
-from ctxhealth.core.state import TEXT, ChatState
+from ctxhealth.core.parts import TEXT
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import clip
 from ctxhealth.wire.events import (
     Gap,

@@ -6,7 +6,8 @@ sends none leaves these unknown.
 
 from __future__ import annotations
 
-from ctxhealth.core.state import ChatState, History
+from ctxhealth.core.parts import History
+from ctxhealth.core.state import ChatState
 from ctxhealth.wire.events import MessageAdded
 from ctxhealth.wire.parts import SnapshotItem
 

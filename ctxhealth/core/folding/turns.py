@@ -5,7 +5,8 @@ from __future__ import annotations
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.latches import end_scope
 from ctxhealth.core.folding.recovery import recovery_turn_ended
-from ctxhealth.core.state import TEXT, ChatState
+from ctxhealth.core.parts import TEXT
+from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import clip
 from ctxhealth.wire.events import AgentStopped, TurnEnded, TurnStarted
 
@@ -72,7 +73,6 @@ def _answered(state: ChatState) -> None:
     compactions.refused = compactions.lossy = None
     compactions.ineffective = False
     meter.step = None
-    state.intake.late = False
     state.history.lost_tail = state.history.stale_tail = None
     state.replies.nothing_visible = False
 

@@ -14,7 +14,19 @@ from ctxhealth.core.states import (
     Meta,
 )
 
-__all__ = ["Meta", "command", "connection", "outcome", "severity", "state"]
+__all__ = [
+    "COMMAND_STATE_META",
+    "CONNECTION_META",
+    "OUTCOME_META",
+    "SEVERITY_META",
+    "STATE_META",
+    "Meta",
+    "command",
+    "connection",
+    "outcome",
+    "severity",
+    "state",
+]
 
 _OTHER = Meta(label="unknown", icon="circle-help", tone="neutral")
 

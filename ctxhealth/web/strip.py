@@ -101,9 +101,10 @@ def _pieces(summary: ChatSummary, blocks: tuple[Block, ...], scale: float) -> li
     x = 0.0
     for segment in summary.segments:
         width = segment.tokens * scale
-        own = _blocks_of(segment.kind, blocks)
+        kind = segment.kind if segment.kind in KIND_TITLES else "unassigned"
+        own = _blocks_of(kind, blocks)
         split = _split(own, segment.tokens, x, width, estimate or segment.estimate)
-        pieces.extend(split or [_piece(segment.kind, segment.tokens, x, width, estimate
+        pieces.extend(split or [_piece(kind, segment.tokens, x, width, estimate
                                        or segment.estimate)])  # fmt: skip
         x += width
     if not pieces and summary.load.value:

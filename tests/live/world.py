@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from ctxhealth.store import queries, through, unit, writes
-from ctxhealth.store.intake import Receipt, intake_of
+from ctxhealth.store.intake import Receipt, intake_of, tombstone_of
 from ctxhealth.store.projects import default_project
 from ctxhealth.store.writes.agents import Connected
-from ctxhealth.wire import decode_event
+from ctxhealth.wire import Reject, decode_event
 from ctxhealth.wire.frames import Capabilities, Hello
 
 COMMANDS = ["compact_fallback", "clear_latch", "continue", "snapshot", "ping"]
@@ -33,7 +33,11 @@ class Agent:
         for body in bodies:
             self.seq += 1
             whole = {"seq": self.seq, "ts": now(), **body}
-            intakes.append(intake_of(decode_event(msgspec.json.encode(whole))))
+            raw = msgspec.json.encode(whole)
+            try:
+                intakes.append(intake_of(decode_event(raw)))
+            except Reject as problem:
+                intakes.append(tombstone_of(problem, raw, self.seq, now()))
 
         def submit() -> Receipt:
             work = unit.current()

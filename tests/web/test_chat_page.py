@@ -1,0 +1,170 @@
+"""The chat's regions: buttons, receipts, undo, provenance."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxhealth.core.model import ChatDetail, ChatSummary, Connection, Reading, Source, Structure
+from ctxhealth.web import fragments
+from ctxhealth.web.actions import buttons_of
+from ctxhealth.web.chat_page import ChatExtras
+from ctxhealth.web.icicle import cells_of
+from ctxhealth.web.receipts import receipt_of, receipts_of
+from tests.web import factories
+from tests.web.factories import MINUTE, NOW, FakeChat
+from tests.web.markup import read
+
+
+def region(name: str, summary: object = None, *, operate: bool = True, **extras: object) -> str:
+    detail = factories.detail(summary) if summary else factories.detail()  # type: ignore[arg-type]
+    chat = FakeChat(id=1, agent="worker-3", external_id="chat-az", summary=detail.summary)
+    more = ChatExtras(chat=chat, **extras)  # type: ignore[arg-type]
+    html = fragments.chat_regions(detail, more, NOW, operate=operate, only=[name])
+    return html[f"chat-1-{name}"]
+
+
+def test_the_recommended_action_stands_first_and_is_the_only_primary_one() -> None:
+    buttons = buttons_of(factories.detail())
+    assert buttons[0].action.kind == "compact_fallback"
+    assert [button.primary for button in buttons].count(True) == 1
+
+
+def test_the_wrong_button_explains_itself() -> None:
+    buttons = {button.action.kind: button for button in buttons_of(factories.detail())}
+    assert not buttons["clear_latch"].available
+    assert "nothing to clear" in buttons["clear_latch"].why
+
+
+@pytest.mark.parametrize(
+    ("connection", "said"),
+    [(Connection.OFFLINE, "offline"), (Connection.READ_ONLY, "Read-only"),
+     (Connection.IMPORTED, "Read-only"), (Connection.CLOSED, "closed")],
+)  # fmt: skip
+def test_a_chat_that_nothing_can_reach_says_so_before_the_press(
+    connection: Connection, said: str
+) -> None:
+    detail = factories.detail(factories.healthy(connection=connection))
+    assert not any(button.available for button in buttons_of(detail))
+    assert said in read(region("headline", detail.summary)).text
+
+
+def test_what_the_agent_cannot_do_is_shown_but_not_offered() -> None:
+    detail = factories.detail(factories.healthy(command_kinds=("clear_latch",)))
+    fallback = next(b for b in buttons_of(detail) if b.action.kind == "compact_fallback")
+    assert not fallback.available
+    assert not fallback.primary
+
+
+def test_an_inferred_latch_cannot_be_cleared() -> None:
+    detail = factories.detail(latches=(factories.latch(inferred=True),))
+    clear = next(b for b in buttons_of(detail) if b.action.kind == "clear_latch")
+    assert not clear.available
+
+
+def test_a_bare_clear_latch_means_the_unjustified_one() -> None:
+    latches = (factories.latch(latch="good", justified=True), factories.latch(latch="bad"))
+    clear = next(b for b in buttons_of(factories.detail(latches=latches))
+                 if b.action.kind == "clear_latch")  # fmt: skip
+    assert clear.query == "?latch=bad"
+
+
+def test_while_a_command_is_open_nothing_else_can_be_pressed() -> None:
+    html = region(
+        "headline", commands=[factories.command(state="waiting", state_reason="a model call")]
+    )
+    assert "a model call" in read(html).text
+    assert "data-dialog" not in html
+
+
+def test_viewers_see_no_button() -> None:
+    for name in ("headline", "latches", "commands"):
+        html = region(name, operate=False, latches=[factories.latch()],
+                      commands=[factories.command()])  # fmt: skip
+        assert "/act/" not in html
+        assert "<button" not in html
+
+
+def test_undo_is_offered_for_the_last_fallback_until_the_next_compaction() -> None:
+    done = factories.command(state="succeeded", ended_at=NOW, backup="b.json")
+    assert receipts_of([done], [])[0].undo
+    later = factories.attempt(started_at=NOW + MINUTE)
+    assert not receipts_of([done], [later])[0].undo
+    restored = factories.command(kind="restore_backup", state="succeeded", id="x", ended_at=NOW)
+    assert not receipts_of([restored, done], [])[1].undo
+
+
+def test_a_fallback_without_a_backup_offers_no_undo() -> None:
+    assert not receipts_of([factories.command(state="succeeded", ended_at=NOW)], [])[0].undo
+
+
+@pytest.mark.parametrize("state", ["queued", "sent", "received", "waiting"])
+def test_what_has_not_started_can_be_cancelled(state: str) -> None:
+    assert receipt_of(factories.command(state=state)).cancellable
+
+
+@pytest.mark.parametrize("state", ["started", "succeeded", "failed", "refused", "expired"])
+def test_what_has_started_cannot_be_cancelled(state: str) -> None:
+    assert not receipt_of(factories.command(state=state)).cancellable
+
+
+def test_a_receipt_says_what_it_waits_for_and_why_it_was_refused() -> None:
+    waits = receipt_of(factories.command(state="waiting", state_reason="a running model call"))
+    assert waits.says == "The agent waits for a safe point: a running model call"
+    refused = receipt_of(factories.command(state="refused", state_reason="holder_alive"))
+    assert refused.says == "The agent refused: holder alive"
+
+
+def test_an_unknown_end_is_never_called_done() -> None:
+    receipt = receipt_of(factories.command(state="unknown"))
+    assert receipt.final
+    assert [station.kind for station in receipt.stations][-1] == "bad"
+
+
+@pytest.mark.parametrize(
+    ("reading", "kind", "text"),
+    [
+        (Reading(value=61_500, source=Source.LOCAL), "estimate", "~61,500"),
+        (Reading(value=61_500, source=Source.PENDING), "pending", "~61,500"),
+        (Reading(value=61_500, source=Source.PROVIDER, reliable=False), "unreliable", "61,500"),
+        (Reading(), "unknown", "?"),
+    ],
+)
+def test_provenance_is_visible(reading: Reading, kind: str, text: str) -> None:
+    html = region("window", factories.healthy(61_500, load=reading))
+    assert f'<span class="{kind}">{text}</span>' in html
+
+
+def test_the_window_names_every_candidate() -> None:
+    text = read(region("window")).text
+    assert "table says 200,000" in text
+
+
+def test_the_structure_is_drawn_to_scale() -> None:
+    cells = cells_of(factories.structure(topics=10, bulks=3))
+    parts = [cell for cell in cells if cell.level == 0]
+    assert sum(cell.width for cell in parts) == pytest.approx(100)
+    blocks = [cell for cell in cells if cell.level == 1 and cell.kind == "topics"]
+    topics = next(cell for cell in parts if cell.kind == "topics")
+    assert sum(cell.width for cell in blocks) == pytest.approx(topics.width)
+
+
+def test_a_thousand_topics_are_bounded_and_lose_no_token() -> None:
+    cells = cells_of(factories.structure(topics=1_000))
+    blocks = [cell for cell in cells if cell.level == 1 and cell.kind == "topics"]
+    assert len(blocks) == 200
+    topics = next(cell for cell in cells if cell.level == 0 and cell.kind == "topics")
+    assert sum(cell.width for cell in blocks) == pytest.approx(topics.width)
+
+
+def test_a_structure_nobody_reported_is_said_to_be_missing() -> None:
+    detail = factories.detail(structure=Structure())
+    chat = FakeChat(id=1, agent="a", external_id="c", summary=detail.summary)
+    html = fragments.chat_regions(detail, ChatExtras(chat=chat), NOW, operate=True)
+    assert "has not reported" in read(html["chat-1-structure"]).text
+
+
+def test_the_page_of_a_chat_about_which_nothing_is_known_can_be_drawn() -> None:
+    detail = ChatDetail(summary=ChatSummary(), chat_seq=0, headline="")
+    chat = FakeChat(id=1, agent="a", external_id="c", summary=detail.summary)
+    regions = fragments.chat_regions(detail, ChatExtras(chat=chat), NOW, operate=True)
+    assert regions.keys() == {f"chat-1-{name}" for name in fragments.CHAT_REGIONS}

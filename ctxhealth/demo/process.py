@@ -13,7 +13,6 @@ from ctxhealth.demo.agents import DemoAgent, Role
 from ctxhealth.demo.body import Body
 from ctxhealth.demo.loop import Loop
 
-
 # How long the scripted models take to answer, in seconds at pace 1.
 LATENCY_S = 1.4
 

@@ -32,9 +32,7 @@ class Recorder:
     def __init__(self) -> None:
         self.lines: list[bytes] = []
 
-    def event(
-        self, type: str, /, *, chat: str | None = None, ts: int | None = None, **fields: Any
-    ) -> bool:
+    def report(self, type: str, chat: str | None, ts: int | None, fields: dict[str, Any]) -> bool:
         at = START + STEP * len(self.lines)
         raw = event_body(type, at, chat, fields, TextPolicy("excerpt", None))
         seq = len(self.lines) + 1

@@ -7,7 +7,6 @@ The order is admission, hello, welcome, then frames; one task reads, one sends.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import time
 from typing import Any
@@ -49,7 +48,7 @@ class Refusal(Exception):
         self.code, self.reason = code, reason
 
 
-class AgentConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+class AgentConsumer(AsyncWebsocketConsumer):
     """One agent's connection, from handshake to goodbye."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -207,7 +206,7 @@ async def _take(gate: Gate, link: Link, text: str | None) -> None:
         raise Refusal(limits.CLOSE_BAD_FRAME, "frames are text")
     frame = _frame(text)
     if isinstance(frame, Events):
-        await _take_events(gate, link, frame, text)
+        await _take_events(gate, link, frame)
     elif isinstance(frame, Heartbeat):
         link.heartbeat(frame)
     elif isinstance(frame, Bye):
@@ -217,41 +216,44 @@ async def _take(gate: Gate, link: Link, text: str | None) -> None:
         raise Refusal(limits.CLOSE_BAD_FRAME, "hello was already said")
 
 
-async def _take_events(gate: Gate, link: Link, frame: Events, text: str) -> None:
+async def _take_events(gate: Gate, link: Link, frame: Events) -> None:
     if frame.epoch != link.stream.epoch:
         raise Refusal(limits.CLOSE_BAD_FRAME, "epoch: another one than hello named")
-    await _hold_rate(link, len(frame.events))
-    intakes = link.take(frame, text)
+    count = len(frame.events)
+    wait = link.bucket.take(count, link.heard)
+    if wait:
+        await _slow_down(link, wait)
+    elif link.over_since is not None:
+        link.over_since = None
+    intakes = link.take(frame)
     if not intakes:
         return
-    count = len(intakes)
     if link.over_credit(count):
         link.out.busy(1_000, "more in flight than welcome allows")
         raise Refusal(limits.CLOSE_OVERLOAD, "more than twice the allowed events in flight")
-    done = functools.partial(gate.hub.post, link.answer, count, link.generation)
+    if not gate.writer.has_room and not await _room(gate):
+        # Not reading on is the back-pressure, but pings must be answered in their time.
+        gate.starve(link, intakes[0].seq)
+        return
+    link.inflight += count
+    gate.submit_soon(link, intakes)
+
+
+async def _room(gate: Gate) -> bool:
     until = time.monotonic() + ROOM_SECONDS
-    while not gate.writer.submit_events(link.stream, link.conn_no, intakes, done):
-        # Not reading on is the back-pressure; but pings must be answered within their time.
+    while not gate.writer.has_room:
         left = until - time.monotonic()
         if left <= 0 or not await gate.hub.room(left):
-            link.out.busy(1_000, gate.writer.busy or "the server has too much to write")
-            link.await_seq(intakes[0].seq)
-            link.starved = True
-            return
-    link.inflight += count
+            return gate.writer.has_room
+    return True
 
 
-async def _hold_rate(link: Link, count: int) -> None:
+async def _slow_down(link: Link, wait: float) -> None:
     """Slow an agent down that sends faster than welcome allows; end one that does not listen."""
-    now = time.monotonic()
-    wait = link.bucket.take(count, now)
-    if not wait:
-        link.over_since = None
-        return
     if link.over_since is None:
-        link.over_since = now
+        link.over_since = link.heard
         link.out.busy(int(wait * 1_000) + 1, "over the rate that welcome allows")
-    elif now - link.over_since > OVER_RATE_S:
+    elif link.heard - link.over_since > OVER_RATE_S:
         raise Refusal(limits.CLOSE_RATE, f"over {link.bucket.rate:g} events a second for too long")
     await asyncio.sleep(min(wait, 1.0))
 

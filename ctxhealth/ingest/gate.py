@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import connection
@@ -19,6 +20,7 @@ from ctxhealth.ingest.hub import Hub
 from ctxhealth.ingest.link import RESEND_AGAIN_S, Link
 from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
+from ctxhealth.store.intake import Intake
 from ctxhealth.store.through import StoreBusy
 from ctxhealth.store.unit import CommandChange
 from ctxhealth.store.writer import QUEUE_EVENTS, Writer
@@ -43,6 +45,7 @@ class Gate:
         self.writer = writer
         self.table = ConnectionTable()
         self.hub = Hub()
+        self._loop = asyncio.get_running_loop()
         self._readers = ThreadPoolExecutor(READERS, "ctxhealth-gate")
         self._tasks: set[asyncio.Task[None]] = set()
         self._tokens_at = time.monotonic()
@@ -118,6 +121,29 @@ class Gate:
             )
             if after is None:
                 return
+
+    # Events.
+
+    def submit_soon(self, link: Link, intakes: list[Intake]) -> None:
+        """Submit together what one turn of the loop brings from one connection."""
+        pending = link.pending
+        if not pending:
+            self._loop.call_soon(self._submit, link)
+        pending.extend(intakes)
+
+    def _submit(self, link: Link) -> None:
+        intakes, link.pending = link.pending, []
+        count = len(intakes)
+        done = partial(self.hub.post, link.answer, count, link.generation)
+        if not self.writer.submit_events(link.stream, link.conn_no, intakes, done):
+            link.inflight -= count
+            self.starve(link, intakes[0].seq)
+
+    def starve(self, link: Link, seq: int) -> None:
+        """There is no room: keep nothing, say so, and ask for it again when there is."""
+        link.out.busy(1_000, self.writer.busy or "the server has too much to write")
+        link.await_seq(seq)
+        link.starved = True
 
     # Commands.
 

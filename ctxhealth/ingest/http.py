@@ -74,7 +74,7 @@ def _take(request: HttpRequest) -> tuple[StreamHandle, Receipt, list[Intake]]:
 
 def _token(request: HttpRequest) -> queries.TokenRow:
     for name in ("Origin", "Cookie"):
-        if name in request.headers:
+        if request.headers.get(name):
             raise BadRequest(403, "browser", name, "agents send neither Origin nor Cookie")
     given = request.headers.get("Authorization", "")
     bearer = given[7:].strip() if given[:7].lower() == "bearer " else ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from ctxhealth.client.redact import suspicious
 from ctxhealth.ingest.connections import ConnectionInfo
 from ctxhealth.ingest.outgoing import Outgoing, Send
 from ctxhealth.ingest.rate import Bucket
@@ -29,8 +28,8 @@ class Link:
     __slots__ = (
         "acked", "awaited", "awaited_at", "bucket", "cancelled", "closed_by", "commands_sent",
         "conn_no", "due", "duplicates", "gaps", "generation", "hb_at", "heard", "inflight",
-        "late", "out", "over_since", "read_only", "rejects", "resends", "sdk", "seq_head",
-        "skew_ms", "starved", "stream", "takes_commands", "token",
+        "late", "out", "over_since", "pending", "read_only", "rejects", "resends", "sdk",
+        "seq_head", "skew_ms", "starved", "stream", "takes_commands", "token",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +56,7 @@ class Link:
         self.heard = self.hb_at = now
         self.late = False
         self.inflight = 0
+        self.pending: list[Intake] = []
         self.awaited: int | None = None
         self.awaited_at = 0.0
         self.generation = 0
@@ -91,17 +91,15 @@ class Link:
 
     # In.
 
-    def take(self, frame: Events, text: str) -> list[Intake]:
+    def take(self, frame: Events) -> list[Intake]:
         """The frame's events, decoded one by one: a bad one becomes a tombstone in its place.
 
         Empty where the frame lies behind a gap that was already asked for.
         """
-        # An escape may hide the start of a secret from this look at the whole frame.
-        clean = not suspicious(text) and "\\u" not in text
         expected = self.due
         intakes: list[Intake] = []
         for raw in frame.events:
-            intake = _decode(bytes(raw), expected, clean, bool(intakes))
+            intake = _decode(bytes(raw), expected, bool(intakes))
             expected = intake.seq + 1
             intakes.append(intake)
         if not intakes or self._ignored(intakes[0].seq):
@@ -171,15 +169,15 @@ class Link:
         self.due = seq
 
 
-def _decode(raw: bytes, expected: int, clean: bool, sure: bool) -> Intake:
+def _decode(raw: bytes, expected: int, sure: bool) -> Intake:
     """``sure``: its place in the frame gives the seq, whatever a bad event says of itself."""
     try:
-        return intake_of(decode_event(raw), clean)
+        return intake_of(decode_event(raw))
     except Reject as problem:
         seq = expected if sure or problem.seq is None else problem.seq
         return tombstone_of(problem, raw, seq, now_ms())
     except Exception as error:
         # Whatever it is, the agent must not send the same event for ever.
-        problem = Reject("internal", "$", f"the server failed on it: {type(error).__name__}",
-                         None, None)  # fmt: skip
-        return tombstone_of(problem, raw, expected, now_ms())
+        text = f"the server failed on it: {type(error).__name__}"
+        poison = Reject("internal", "$", text, None, None)
+        return tombstone_of(poison, raw, expected, now_ms())

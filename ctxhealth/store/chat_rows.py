@@ -144,7 +144,7 @@ def save(chats: Iterable[tuple[Held, ChatSummary]]) -> None:
             cursor.executemany(_SAVE, rows)
 
 
-def row_of(held: Held, shown: ChatSummary) -> tuple[object, ...]:
+def row_of(held: Held, shown: ChatSummary) -> tuple[int | str | bool | None, ...]:
     """The chat's columns in the order of the UPDATE, its key last."""
     last = shown.last_compaction
     return (

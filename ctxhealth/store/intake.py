@@ -9,13 +9,14 @@ from typing import NamedTuple
 import msgspec
 
 from ctxhealth.store.redaction import redacted
-from ctxhealth.wire import Decoded, Event, Reject
+from ctxhealth.wire import EVENT_TYPES, Decoded, Event, Reject
 from ctxhealth.wire.decode import encode_event
 from ctxhealth.wire.events import Note
 from ctxhealth.wire.frames import Rejected
 
 TOMBSTONE_CODE = "rejected"
 KEPT_BYTES = 1024
+_KINDS: dict[type, str] = {struct: name for name, struct in EVENT_TYPES.items()}
 _CHAT = re.compile(rb'"chat"\s*:\s*"([^"\\\x00-\x1f]{1,200})"')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -65,21 +66,16 @@ class Receipt(NamedTuple):
         return len(self.conflicting)
 
 
-def intake_of(decoded: Decoded, clean: bool = False) -> Intake:
-    """A decoded event, with secrets taken out before anything is stored.
-
-    ``clean``: the caller has looked at the whole frame and found nothing that looks like one.
-    """
-    event, body = decoded.event, decoded.body
-    if not clean:
-        event, body = redacted(event, body)
+def intake_of(decoded: Decoded) -> Intake:
+    """A decoded event, with secrets taken out before anything is stored."""
+    event, body = redacted(decoded.event, decoded.body, decoded.plain)
     return Intake(event.seq, event, kind_of(event), body.decode())
 
 
 def kind_of(event: Event) -> str:
     """The event's type on the wire."""
-    tag = type(event).__struct_config__.tag
-    return tag if isinstance(tag, str) else getattr(event, "type", "unknown")[:200]
+    known = _KINDS.get(type(event))
+    return known if known is not None else str(getattr(event, "type", "unknown"))[:200]
 
 
 def tombstone_of(problem: Reject, raw: bytes, seq: int, now: int) -> Intake:

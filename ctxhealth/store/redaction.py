@@ -12,6 +12,7 @@ import msgspec
 
 from ctxhealth.client.redact import redact, suspicious
 from ctxhealth.wire import Event, decode_stored
+from ctxhealth.wire import events as wire
 
 E = TypeVar("E")
 
@@ -23,9 +24,24 @@ IDENTIFIERS = frozenset(
 )  # fmt: skip
 
 
-def redacted(event: E, body: bytes) -> tuple[E, bytes]:
-    """The event and its body without secrets; the same objects where there were none."""
-    if not suspicious(body.decode()):
+# Free text of the frequent types. Their other fields are numbers, identifiers and names of models
+# and tools; types that are not here are looked through as a whole.
+_TEXTS: dict[type, tuple[str, ...]] = {
+    wire.MessageAdded: ("text", "excerpt", "name"),
+    wire.RequestSent: (),
+    wire.ModelReplied: (),
+    wire.TurnStarted: (),
+    wire.TurnEnded: ("error",),
+    wire.UsageUpdate: (),
+}
+
+
+def redacted(event: E, body: bytes, plain: bool = False) -> tuple[E, bytes]:
+    """The event and its body without secrets; the same objects where there were none.
+
+    ``plain``: the body holds what the event's Struct knows and nothing else.
+    """
+    if not _suspicious(event, body, plain):
         return event, body
     value = msgspec.json.decode(body)
     cleaned = _redact(value)
@@ -40,9 +56,20 @@ def redacted(event: E, body: bytes) -> tuple[E, bytes]:
         return cast(E, _decode(new_body)), new_body
 
 
+def _suspicious(event: object, body: bytes, plain: bool) -> bool:
+    fields = _TEXTS.get(type(event)) if plain else None
+    if fields is None:
+        return suspicious(body.decode())
+    for name in fields:
+        text = getattr(event, name)
+        if text is not None and suspicious(text):
+            return True
+    return False
+
+
 def redact_text(text: str) -> str:
     """One text without secrets."""
-    return redact(text) if suspicious(text) else text
+    return redact(text)
 
 
 def _decode(body: bytes) -> Event:

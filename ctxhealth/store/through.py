@@ -55,7 +55,7 @@ async def acall(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """The same without blocking the event loop."""
     if _writer is not None and _writer.running:
         return await asyncio.wrap_future(_writer.enqueue(fn, *args, **kwargs))
-    return await asyncio.to_thread(_inline_closing, fn, *args, **kwargs)
+    return await asyncio.to_thread(lambda: _inline_closing(lambda: fn(*args, **kwargs)))
 
 
 def submit_inline(stream: StreamHandle, intakes: list[Intake]) -> Receipt:
@@ -82,10 +82,10 @@ def _inline(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     return result
 
 
-def _inline_closing(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def _inline_closing(fn: Callable[[], R]) -> R:
     from django.db import connection
 
     try:
-        return _inline(fn, *args, **kwargs)
+        return _inline(fn)
     finally:
         connection.close()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ctxhealth.core.changes import Changes
 from ctxhealth.core.fold import Stamp, fold
 from ctxhealth.core.model import ChatSummary
+from ctxhealth.core.rules import Rules
 from ctxhealth.core.view import summary
 from ctxhealth.store import chat_rows, event_rows, projections
 from ctxhealth.store.intake import Intake, Receipt, StreamHandle, kind_of, server_body
@@ -66,7 +67,7 @@ class Unit:
     def __init__(self, states: StateCache, now: int) -> None:
         self.now = now
         self.states = states
-        self.changes: dict[int, tuple[Held, Changes]] = {}
+        self.changes: dict[int, tuple[Held, Changes, Rules]] = {}
         self.command_changes: list[CommandChange] = []
         self.progress: list[Progress] = []
         self.stored = 0
@@ -75,25 +76,35 @@ class Unit:
         self.heads = event_rows.Heads()
         self._heads: dict[tuple[int, str], chat_rows.Head] = {}
         self._rows = event_rows.EventRows()
+        self._odd: list[Intake] = []
 
     # Submissions of agents.
 
     def prepare(self, submissions: Iterable[tuple[StreamHandle, list[Intake]]]) -> None:
         """Read in a few statements what these submissions will touch."""
-        names: dict[int, set[str]] = {}
+        wanted: dict[int, set[str | None]] = {}
         streams = set()
         for stream, intakes in submissions:
             streams.add(stream.stream)
-            wanted = names.setdefault(stream.agent, set())
-            wanted.update(i.event.chat for i in intakes if i.event.chat is not None)
+            names = wanted.get(stream.agent)
+            if names is None:
+                names = wanted[stream.agent] = set()
+            for intake in intakes:
+                names.add(intake.event.chat)
         self.heads.read(streams)
         known: list[int] = []
-        for agent, wanted in names.items():
-            pks = {name: self.states.pk_of(agent, name) for name in wanted}
-            known.extend(pk for pk in pks.values() if pk is not None)
-            missing = [name for name, pk in pks.items() if pk is None]
-            self._found(chat_rows.heads_by_name(agent, missing) if missing else [])
-        self._found(chat_rows.heads_by_pk(known) if known else [])
+        for agent, found in wanted.items():
+            missing = []
+            for name in found:
+                pk = self.states.pk_of(agent, name) if name is not None else None
+                if pk is not None:
+                    known.append(pk)
+                elif name is not None:
+                    missing.append(name)
+            if missing:
+                self._found(chat_rows.heads_by_name(agent, missing))
+        if known:
+            self._found(chat_rows.heads_by_pk(known))
 
     def _found(self, heads: Iterable[chat_rows.Head]) -> None:
         for head in heads:
@@ -119,36 +130,41 @@ class Unit:
         if fresh:
             self._store(stream, conn_no, fresh)
             self.heads.advance(stream.stream, head)
+        if not seen and not self._odd:
+            return Receipt(head, before, len(fresh), resend=resend)
+        odd, self._odd = self._odd, []
         conflicting = self._conflicts(stream, seen) if seen else ()
-        rejected = tuple(intake.rejected for intake in fresh if intake.rejected)
-        gaps = sum(i.event.count for i in fresh if isinstance(i.event, Gap))
-        if seen or rejected or gaps:
-            event_rows.agent_counters(
-                stream.agent,
-                duplicates=len(seen),
-                conflicts=len(conflicting),
-                rejects=len(rejected),
-                gaps=gaps,
-            )
+        rejected = tuple(intake.rejected for intake in odd if intake.rejected)
+        event_rows.agent_counters(
+            stream.agent,
+            duplicates=len(seen),
+            conflicts=len(conflicting),
+            rejects=len(rejected),
+            gaps=sum(intake.event.count for intake in odd if isinstance(intake.event, Gap)),
+        )
         return Receipt(head, before, len(fresh), len(seen), conflicting, rejected, resend)
 
     def _store(self, stream: StreamHandle, conn_no: int | None, fresh: list[Intake]) -> None:
+        """In order; ``_odd`` collects the rare ones that somebody counts."""
         held: Held | None = None
+        add, now, key = self._rows.add, self.now, stream.stream
         for intake in fresh:
             event = intake.event
-            if isinstance(event, CommandProgress):
-                self.progress.append(Progress(stream.agent, event, self.now))
+            if intake.rejected is not None or intake.kind == "gap":
+                self._odd.append(intake)
+            elif isinstance(event, CommandProgress):
+                self.progress.append(Progress(stream.agent, event, now))
             chat = event.chat
-            at = event.ts if stream.read_only else self.now
+            at = event.ts if stream.read_only else now
             if chat is None:
-                self._rows.add(None, None, stream.stream, intake, self.now, at)
+                add(None, None, key, intake, now, at)
                 continue
             if held is None or held.external_id != chat:
                 held = self._held_of(stream, chat, at)
             if conn_no is not None and held.conn_no != conn_no:
                 self._connected(held, stream, conn_no, at)
             self._fold(held, event, at)
-            self._rows.add(held.pk, held.chat_seq, stream.stream, intake, self.now, at)
+            add(held.pk, held.chat_seq, key, intake, now, at)
         self.stored += len(fresh)
 
     def _connected(self, held: Held, stream: StreamHandle, conn_no: int, at: int) -> None:
@@ -242,10 +258,10 @@ class Unit:
     def _fold(self, held: Held, event: Event, at: int) -> None:
         touched = self.changes.get(held.pk)
         if touched is None:
-            touched = self.changes[held.pk] = (held, Changes())
+            touched = self.changes[held.pk] = (held, Changes(), rules_of(held.project))
         held.chat_seq += 1
         held.unsaved += 1
-        fold(held.state, event, Stamp(held.chat_seq, at), touched[1], rules_of(held.project))
+        fold(held.state, event, Stamp(held.chat_seq, at), touched[1], touched[2])
 
     # The end.
 
@@ -262,9 +278,9 @@ class Unit:
         self.progress = []
         self.flush_events()
         self.heads.write(self.now)
-        projections.write([(held, changes) for held, changes in self.changes.values()])
+        projections.write([(held, changes) for held, changes, _ in self.changes.values()])
         published = []
-        for held, _ in self.changes.values():
+        for held, *_ in self.changes.values():
             held.version += 1
             published.append(self._publish(held))
         chat_rows.save([(held, change.summary) for held, change in published])
@@ -280,7 +296,7 @@ class Unit:
 
     def changes_due(self) -> Iterable[Held]:
         """Touched states that went long enough without a checkpoint."""
-        return [h for h, _ in self.changes.values() if h.unsaved >= chat_rows.CHECKPOINT_EVERY]
+        return [h for h, *_ in self.changes.values() if h.unsaved >= chat_rows.CHECKPOINT_EVERY]
 
     def abandon(self) -> None:
         """The transaction failed: forget what was folded in it."""

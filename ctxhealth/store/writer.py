@@ -34,6 +34,9 @@ BATCH = 1_000
 QUEUE_EVENTS = 20_000
 QUEUE_BYTES = 64 * 1024 * 1024
 QUEUE_CALLS = 5_000
+# What one turn of the loop may still bring after it saw that there was room.
+ROOM_EVENTS = 5_000
+ROOM_BYTES = 16 * 1024 * 1024
 # Above this rate a short wait gathers more events for one fsync; below it nobody waits.
 LINGER_RATE = 500
 LINGER_S = 0.002
@@ -152,6 +155,14 @@ class Writer:
             self._queued_bytes += size
         self._events.put(Submission(stream, conn_no, events, done, size))
         return True
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another frame of events would be taken."""
+        return (
+            self._queued_events < QUEUE_EVENTS - ROOM_EVENTS
+            and self._queued_bytes < QUEUE_BYTES - ROOM_BYTES
+        )
 
     def _full(self, events: int, size: int) -> bool:
         if not self._queued_events:
@@ -384,7 +395,7 @@ class Writer:
             (committed.revoked, self.on_revoked_hooks),
         ):
             if changes:
-                for hook in hooks:  # type: ignore[attr-defined]
+                for hook in hooks:
                     _call(self.counters, hook, changes)
 
     def _count(self, receipt: Receipt) -> None:

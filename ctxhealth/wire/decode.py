@@ -25,11 +25,15 @@ _PATH = re.compile(r" - at `(\$[^`]*)`$")
 
 
 class Decoded(NamedTuple):
-    """``body`` is compact canonical JSON; ``replaced`` counts characters made storable."""
+    """``body`` is compact canonical JSON; ``replaced`` counts characters made storable.
+
+    ``plain``: the body holds what the Struct knows and nothing else.
+    """
 
     event: Event
     body: bytes
     replaced: int = 0
+    plain: bool = False
 
 
 class Reject(ValueError):
@@ -55,7 +59,7 @@ def decode_event(raw: bytes) -> Decoded:
             return _decode_slowly(raw)
         body = _ENCODER.encode(event)
         if body.count(b'":') == raw.count(b'":'):
-            return Decoded(event, body)
+            return Decoded(event, body, 0, True)
     return _decode_slowly(raw)
 
 

@@ -6,7 +6,7 @@ of the server's own is also an event in the chat's log, so that the fold and a r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from django.conf import settings
@@ -26,6 +26,7 @@ from ctxhealth.wire import limits
 from ctxhealth.wire.events import ServerCommand
 from ctxhealth.wire.frames import Command as CommandFrame
 from ctxhealth.wire.frames import Expected
+from ctxhealth.wire.types import CommandKind, CommandState
 
 KINDS = (
     "compact_fallback", "clear_latch", "compact_summarize", "continue", "stop_turn",
@@ -330,7 +331,7 @@ def _take(agent: int, conn_no: int) -> list[CommandFrame]:
 def _frame(command: Command, now: int) -> CommandFrame:
     return CommandFrame(
         id=command.id,
-        kind=command.kind,  # type: ignore[arg-type]  the column holds KINDS only
+        kind=cast(CommandKind, command.kind),
         deliver_ms=command.deliver_by - now,
         lease_s=command.lease_s,
         chat=command.chat.external_id if command.chat else None,
@@ -447,7 +448,7 @@ def _tell(work: Unit, command: Command, state: str, reason: str) -> None:
                 chat=name,
                 command=command.id,
                 kind=command.kind,
-                state=state,  # type: ignore[arg-type]  a state of the closed vocabulary
+                state=cast(CommandState, state),
                 reason=reason[:4_000] or None,
                 by=command.by_name or None,
             ),

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 MIN_INTERVAL_SECONDS = 0.25
-RESTS_PER_WORK = 4
+RESTS_PER_WORK = 2
 MAX_REST_SECONDS = 2.0
 TICK_SECONDS = 15.0
 SEND_TIMEOUT_SECONDS = 10.0

@@ -44,8 +44,10 @@ class Chats:
         """The chat as of everything heard so far. Raises UnknownChat."""
         wanted = self.board.heard(chat)
         view = self._views.get(chat)
+        if view is None or self._old(view):
+            view = await asyncio.shield(self._load_once(chat))
         # A load that somebody else began may be older than what was heard: then once more.
-        while view is None or view.generation < wanted or self._old(view):
+        while view.generation < wanted:
             view = await asyncio.shield(self._load_once(chat))
         return view
 

@@ -192,7 +192,7 @@ def test_a_page_that_is_due_looks_again_without_a_hint() -> None:
 def test_dear_updates_come_less_often() -> None:
     assert pause_after(0.0) == 0.25
     assert pause_after(0.01) == pytest.approx(0.24)
-    assert pause_after(0.3) == pytest.approx(1.2)
+    assert pause_after(0.3) == pytest.approx(0.6)
     assert pause_after(9) == 2.0
 
 

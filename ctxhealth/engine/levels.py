@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from .draft import Cell, Draft, Tally
 from .history import Item
-from .shorten import LEAST_TOKENS, SIGNED_KINDS, cut_item, point_to
+from .shorten import LEAST_TOKENS, SIGNED_KINDS, cut_item, is_pointer, point_to
 
 #: Rounds of lowering: each leaves out what proved impossible to shorten to the height before.
 _MOST_ROUNDS = 4
@@ -115,9 +115,10 @@ def waterline(sizes: list[int], excess: int) -> int:
 
 
 def _may_cut(draft: Draft, cell: Cell) -> bool:
-    if cell.verbatim or cell.item.kind in SIGNED_KINDS:
+    item = cell.item
+    if cell.verbatim or item.kind in SIGNED_KINDS or is_pointer(item.text):
         return False
-    return draft.rules.cut_calls or not cell.item.is_call
+    return draft.rules.cut_calls or not item.is_call
 
 
 def _cut_to(draft: Draft, tally: Tally, cell: Cell, limit: int) -> bool:

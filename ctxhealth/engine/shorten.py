@@ -63,7 +63,7 @@ def _cut_marker(cut: int, whole: int) -> str:
 
 def cut_item(item: Item, limit: int, sizer: Sizer, head_share: float) -> Item | None:
     """Return the item in at most ``limit`` tokens, or ``None`` where that would not shrink it."""
-    if item.kind in SIGNED_KINDS or limit >= item.tokens:
+    if limit >= item.tokens:
         return None
     if item.kind == "image":
         return point_to(item, sizer)
@@ -93,8 +93,6 @@ def _fit(
 
 def point_to(item: Item, sizer: Sizer) -> Item | None:
     """Replace an item by one line with its name and size; ``None`` where that is no smaller."""
-    if item.text is not None and is_pointer(item.text):
-        return None
     if item.text is None and item.kind != "image":
         return replace(item, tokens=POINTER_TOKENS) if item.tokens > LEAST_TOKENS else None
     text = pointer_text(item)
@@ -113,8 +111,8 @@ def pointer_text(item: Item) -> str:
     return f"{_POINTER} {what}, {item.tokens:,} tokens{length}]"
 
 
-def is_pointer(text: str) -> bool:
-    return len(text) <= _LONGEST_POINTER and text.startswith(_POINTER)
+def is_pointer(text: str | None) -> bool:
+    return text is not None and len(text) <= _LONGEST_POINTER and text.startswith(_POINTER)
 
 
 def extract(

@@ -375,17 +375,18 @@ def test_a_notice_of_the_framework_is_not_taken_for_the_users_message() -> None:
 
 
 def test_what_stayed_behind_can_be_folded_later_under_its_own_name() -> None:
-    past = Topic("t1", (called("c", "x"), said("a", 900)))
-    history = History(0, 0, 0, (), (turn("t0", 10, 10), past), turn("now", 10, 10))
+    unread = result("r", "x", 900, read=False)
+    past = Topic("t1", (said("a", 900), called("c", "x"), unread))
+    history = History(0, 0, 0, (), (Topic("t0", (said("u", 10, "user"),)), past))
+    history = replace(history, current=turn("now", 10, 10))
     rules = KeepRules(large_in_topics=1.0)
-    first = apply_plan(history, plan_fallback(history, target=600, rules=rules, count=per_four))
-    assert [topic.id for topic in first.topics] == ["t0", "t1"]
-    answer = Topic("t2", (result("r", "x", 900),))
-    later = replace(first, topics=(*first.topics, answer), bulks=first.bulks)
+    first = apply_plan(history, plan_fallback(history, target=1_500, rules=rules, count=per_four))
+    assert [bulk.id for bulk in first.bulks] == ["fallback:t1"]
+    stayed = Topic("t1", (past.items[1], replace(unread, read=True)))
+    later = replace(first, topics=(first.topics[0], stayed))
     plan = plan_fallback(later, target=1_100, rules=rules, count=per_four)
     ids = [bulk.id for bulk in apply_plan(later, plan).bulks]
-    assert len(ids) == 2
-    assert len(set(ids)) == 2
+    assert ids == ["fallback:t1", "fallback:t1~2"]
 
 
 def test_an_empty_summary_is_replaced_where_it_stands() -> None:
@@ -443,14 +444,38 @@ def test_evicted_bulks_leave_one_line_that_counts_them() -> None:
     assert apply_plan(more, again).bulks[0].records == 20
 
 
-def test_only_as_many_bulks_are_evicted_as_needed() -> None:
-    history = History(0, 0, 0, _bulks(2, 500), (), turn("now", 10, 10))
-    rules = KeepRules(extract_chars=2_000, merge=2)
-    plan = plan_fallback(history, target=540, rules=rules, count=per_four)
+def test_only_as_many_bulks_are_merged_as_needed() -> None:
+    history = History(0, 0, 0, _bulks(9), (), turn("now", 10, 10))
+    plan = plan_fallback(history, target=history.total() - 800, count=per_four)
     assert _levels(plan) == [(4, "bulk_merge")]
-    wide = History(0, 0, 0, _bulks(30, 500), (), turn("now", 10, 10))
-    few = plan_fallback(wide, target=540, count=per_char)
-    assert few.outcome in ("fell_back", "floor_exceeds_target")
+    assert plan.steps[0].touched == ("b0", "b1", "b2")
+
+
+def test_merged_bulks_are_merged_again_while_that_helps() -> None:
+    history = History(0, 0, 0, _bulks(27), (), turn("now", 10, 10))
+    plan = plan_fallback(history, target=2_000, count=per_four)
+    assert _levels(plan) == [(4, "bulk_merge")]
+    assert [bulk.records for bulk in apply_plan(history, plan).bulks] == [18, 18, 18]
+
+
+def test_the_line_of_the_evicted_is_not_merged_away() -> None:
+    line = Bulk("fallback:evicted", 17, "[18 earlier parts of this chat were removed]", 18)
+    history = History(0, 0, 0, (line, *_bulks(3)), (), turn("now", 10, 10))
+    plan = plan_fallback(history, target=700, count=per_four)
+    assert _levels(plan) == [(4, "bulk_merge")]
+    assert apply_plan(history, plan).bulks[0] is line
+
+
+def test_only_as_many_bulks_are_evicted_as_needed() -> None:
+    """Ten bulks of 100 tokens, which a merge would not shrink."""
+    history = History(0, 0, 0, _bulks(10, 100), (), turn("now", 10, 10))
+    plan = plan_fallback(history, target=720, count=per_four)
+    assert _levels(plan) == [(5, "evict")]
+    assert plan.steps[0].touched == ("b0", "b1", "b2", "b3")
+    assert plan.evicted == 8
+    assert [bulk.id for bulk in apply_plan(history, plan).bulks[1:]] == [
+        f"b{n}" for n in range(4, 10)
+    ]
 
 
 # Level 6
@@ -525,6 +550,15 @@ def test_one_message_larger_than_the_window_gives_the_floor_with_both_numbers() 
 
 
 # Sizes alone, scopes, errors
+
+
+def test_a_cut_of_an_unknown_text_makes_the_plan_an_estimate() -> None:
+    items = (said("u", 10, "user"), Item("a", "assistant", "text", 9_000))
+    history = History(0, 0, 0, (), (), Topic("now", items))
+    plan = plan_fallback(history, target=4_000, count=per_four)
+    assert (_levels(plan), plan.exact) == ([(1, "large_message")], False)
+    known = replace(history, current=Topic("now", (items[0], said("a", 9_000))))
+    assert plan_fallback(known, target=4_000, count=per_four).exact
 
 
 def test_sizes_alone_are_enough_and_the_plan_says_so() -> None:

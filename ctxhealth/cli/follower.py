@@ -15,8 +15,8 @@ from ctxhealth.readers.registry import FORMATS, HEAD_BYTES, readable, sniff
 
 # Readers kept in memory; the others rest in the table of places.
 MOST_ACTIVE = 64
-# A reply whose rows stopped coming is told after this, a compaction without reply after that.
-_SETTLE_MS, _RELEASE_MS = 2_000, 20_000
+# How long a file must be quiet before what waits in its reader is told, step by step.
+_QUIET_MS = (500, 2_000, 20_000)
 MakeReader = Callable[[str, Callable[..., Reader]], Reader]
 
 
@@ -68,8 +68,8 @@ class Follower:
         now = time.monotonic()
         for path, file in list(self._active.items()):
             idle = int((now - self._changed_at.get(path, now)) * 1000)
-            due = _RELEASE_MS if idle >= _RELEASE_MS else _SETTLE_MS if idle >= _SETTLE_MS else 0
-            if due and self._settled.get(path, 0) < due:
+            due = max((step for step in _QUIET_MS if idle >= step), default=0)
+            if self._settled.get(path, 0) < due:
                 self._settled[path] = due
                 self._send(file, file.settle(due))
         while len(self._active) > MOST_ACTIVE:
@@ -88,7 +88,7 @@ class Follower:
         file = self._active.pop(path)
         self._changed_at.pop(path, None)
         self._settled.pop(path, None)
-        self._send(file, file.settle(_RELEASE_MS))
+        self._send(file, file.settle(_QUIET_MS[-1]))
 
     def _open(self, path: str) -> FollowedFile:
         file = self._active.get(path)

@@ -70,6 +70,30 @@ def test_a_row_that_comes_after_its_reply_was_told_adds_its_item_and_no_request(
     check(events)
 
 
+@pytest.mark.parametrize(
+    ("block", "stop", "quiet_ms", "told"),
+    [
+        (text("Carrots."), "end_turn", 500, True),
+        (call("t1"), "tool_use", 500, True),
+        (call("t1"), None, 500, False),
+        (call("t1"), None, 2_000, True),
+        (text("Let me look."), None, 2_000, False),
+        (thinking("hm"), None, 2_000, False),
+        (text("Carrots."), None, 20_000, True),
+    ],
+)
+def test_a_quiet_file_tells_a_reply_once_no_more_of_it_is_to_be_expected(
+    block: dict[str, Any], stop: str | None, quiet_ms: int, told: bool
+) -> None:
+    session, reader = Session(), ClaudeCodeReader()
+    session.prompt()
+    session.reply("m1", 20_000, block, stop=stop)
+    for line in session.lines():
+        reader.feed(line)
+    assert bool(of(reader.settle(quiet_ms), "model.replied")) is told
+    assert reader.waiting is not told
+
+
 def test_a_synthetic_row_is_neither_a_load_of_0_nor_an_empty_reply() -> None:
     session = Session()
     session.turn("m1", 20_000)

@@ -161,7 +161,7 @@ def test_a_growing_file_is_followed(server: Server, start: Start, tmp_path: Path
     process = start("tail", path, "--follow")
     eventually(lambda: replies(server) == [20_000], "the first reply")
     session.prompt("And bed 2?")
-    session.reply("m2", 21_000, text("Onions."))
+    session.reply("m2", 21_000, text("Onions."), stop="end_turn")
     whole = session.bytes()
     # Torn in the middle of a line, then completed: one reply, no trouble.
     grown = whole[: -len(session.lines()[-1]) // 2]
@@ -169,7 +169,7 @@ def test_a_growing_file_is_followed(server: Server, start: Start, tmp_path: Path
     eventually(lambda: len(server.events("turn.started")) == 2, "the second prompt")
     assert replies(server) == [20_000]
     path.write_bytes(whole)
-    # No row says that the reply is whole or the turn over: told once nothing more comes.
+    # No further row says that the reply is whole: told once nothing more comes.
     eventually(lambda: replies(server) == [20_000, 21_000], "the second reply")
     eventually(lambda: len(server.events("turn.ended")) == 2, "the end of the turn")
     code, out, err = interrupt(process)

@@ -9,7 +9,7 @@ from ctxhealth.readers.claude_code.compactions import Compactions
 from ctxhealth.readers.claude_code.context import Context
 from ctxhealth.readers.claude_code.failures import Failures
 from ctxhealth.readers.claude_code.items import attachment_item, items_of, result_ids
-from ctxhealth.readers.claude_code.replies import Replies, request_name
+from ctxhealth.readers.claude_code.replies import LONG_MS, Replies, request_name
 from ctxhealth.readers.claude_code.rows import (
     Row,
     dict_at,
@@ -80,7 +80,7 @@ class ChatRows(Part):
         if kind in ("user", "assistant", "attachment"):
             self.before = ts
         if self.line.crowded:
-            self.settle(ts, release=True)
+            self.settle(ts, LONG_MS)
 
     def request(self, row: Row, ts: int, seen: Seen) -> None:
         """A request of the main loop; those of helpers (titles, summaries) are not its load."""
@@ -107,12 +107,12 @@ class ChatRows(Part):
         ending = turn is not None and turn["held"] == "text" and not self.context.calls
         return self.replies.group is not None or bool(self.line.queue) or ending
 
-    def settle(self, ts: int, *, release: bool) -> None:
-        """Nothing more came for a while; ``release``: for so long that no reply is awaited."""
-        self.replies.close()
-        if release:
+    def settle(self, ts: int, idle_ms: int) -> None:
+        """Nothing more came for ``idle_ms``."""
+        self.replies.settle(idle_ms)
+        if idle_ms >= LONG_MS:
             self.line.release()
-        self.turns.settled(ts, bool(self.context.calls))
+            self.turns.settled(ts, bool(self.context.calls))
 
     def end(self, ts: int) -> None:
         """The sub-agent handed its result back."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ctxhealth.readers.base import Event
 from ctxhealth.readers.claude_code.chat import ChatRows
+from ctxhealth.readers.claude_code.replies import LONG_MS
 from ctxhealth.readers.claude_code.rows import Row, dict_at, is_row, one_line, text_at
 from ctxhealth.readers.claude_code.sidechains import Sidechains
 from ctxhealth.readers.claude_code.stay import WindowOf
@@ -18,8 +19,6 @@ from ctxhealth.readers.troubles import Troubles
 
 _VERSION = 1
 _OPENING = ("user", "assistant", "system", "attachment")
-# A reply after a compaction comes within this, or its absence is told.
-_RELEASE_MS = 20_000
 _TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiTitle"}
 
 
@@ -73,13 +72,13 @@ class ClaudeCodeReader:
 
     def settle(self, idle_ms: int) -> list[Event]:
         for chat in self._chats():
-            chat.settle(self._clock, release=idle_ms >= _RELEASE_MS)
+            chat.settle(self._clock, idle_ms)
         self._tell_troubles()
         return list(self._take())
 
     def finish(self) -> list[Event]:
         self._parsed(self._objects.flush())
-        return self.settle(_RELEASE_MS)
+        return self.settle(LONG_MS)
 
     def snapshot(self) -> dict[str, Any]:
         return {

@@ -13,6 +13,9 @@ from ctxhealth.readers.claude_code.timeline import Part, Timeline
 from ctxhealth.readers.claude_code.turns import Turns
 
 _REMEMBERED = 1_024
+_AFTER_CALL_MS = 2_000
+# After so long no further row of anything is awaited.
+LONG_MS = 20_000
 _MOST_ITEMS = 500
 
 
@@ -71,6 +74,21 @@ class Replies(Part):
         self.count += 1
         self._turns.replied(_held(group["content"]), group["finish"])
         self._turns.over(group["ts"], bool(self._context.calls))
+
+    def settle(self, idle_ms: int) -> None:
+        """Close the reply if nothing more of it is to be expected after ``idle_ms``.
+
+        A stop reason is known only when the whole reply is, and its rows are then written at
+        once. Older versions write none: after a call its result is awaited, after anything else
+        the next block may still be on its way.
+        """
+        group = self.group
+        if group is None or (
+            group["finish"] is None
+            and idle_ms < (_AFTER_CALL_MS if group["content"]["tool_calls"] else LONG_MS)
+        ):
+            return
+        self.close()
 
     def unresolved(self, error: str, detail: str, ts: int) -> bool:
         """A request that left and got no reply ends here."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -86,15 +85,3 @@ def _first_object(head: bytes) -> Format | None:
 def readable() -> str:
     """The names of the formats that can be read, for a sentence."""
     return ", ".join(format.what for format in FORMATS if format.make is not None)
-
-
-def is_json(head: bytes) -> bool:
-    """Whether the first line that is not blank is JSON at all."""
-    for line in head.split(b"\n"):
-        if line.strip():
-            try:
-                json.loads(line)
-            except (ValueError, RecursionError):
-                return False
-            return True
-    return False

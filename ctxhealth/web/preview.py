@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ctxhealth.core.model import ChatDetail, LatchView
-from ctxhealth.engine import Cut, History, Plan, default_target, plan_fallback
+from ctxhealth.engine import Cut, History, Item, Plan, Topic, default_target, plan_fallback
 from ctxhealth.engine.history import Scope
 from ctxhealth.store.queries import ChatRow
 from ctxhealth.web.actions import ACTIONS, Action, clearable
 from ctxhealth.web.format import number, plural, words
 
 MAX_CUTS = 8
+AGREES = 0.95  # a local count this close to the provider's is taken as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ def preview_of(
         return Preview(
             action, notes=notes, latch=latch, offer_continue=offer, continue_on=offer and waits
         )
-    plan, why = _plan(detail, history)
+    factor = _correction(detail)
+    plan, why = _plan(detail, scaled(history, factor) if history and factor > 1 else history)
     own = chat.fallback != "engine"
     return Preview(
         action,
@@ -82,11 +84,47 @@ def preview_of(
         more_cuts=max(0, len(plan.cut) - MAX_CUTS) if plan else 0,
         kept=len(plan.kept_verbatim) if plan else 0,
         top=plan.before if plan else 0,
-        certain=plan is not None and not own and plan.exact,
-        notes=(*_plan_notes(plan, why, own=own), *notes),
+        certain=plan is not None and not own and plan.exact and factor == 1,
+        notes=(*_plan_notes(plan, why, own=own), *_count_notes(factor), *notes),
         offer_continue=offer,
         continue_on=offer and waits,
     )
+
+
+def _correction(detail: ChatDetail) -> float:
+    """What the agent's counts are multiplied by to be the provider's; 1 where they agree."""
+    calibration = detail.summary.calibration
+    return 1 / calibration if calibration is not None and 0 < calibration < AGREES else 1.0
+
+
+def scaled(history: History, factor: float) -> History:
+    """The same history with every count multiplied, so that limits in the provider's tokens
+    meet a history in them."""
+
+    def item(entry: Item) -> Item:
+        return replace(entry, tokens=round(entry.tokens * factor))
+
+    def topic(part: Topic) -> Topic:
+        return replace(part, items=tuple(item(entry) for entry in part.items))
+
+    def size(tokens: int | None) -> int | None:
+        return None if tokens is None else round(tokens * factor)
+
+    return replace(
+        history,
+        system=size(history.system),
+        tools=size(history.tools),
+        extras=size(history.extras),
+        bulks=tuple(replace(b, tokens=round(b.tokens * factor)) for b in history.bulks),
+        topics=tuple(topic(part) for part in history.topics),
+        current=topic(history.current),
+    )
+
+
+def _count_notes(factor: float) -> list[str]:
+    if factor == 1:
+        return []
+    return [f"Counts are the agent's times {factor:.2f}: it sees less than its provider counts."]
 
 
 def _plan(detail: ChatDetail, history: History | None) -> tuple[Plan | None, str]:

@@ -125,5 +125,10 @@ def _actions(summary: ChatSummary) -> list[RowAction]:
     return [
         action
         for action in _ROW_ACTIONS
-        if action.kind in can and (action.kind != "clear_latch" or summary.latches)
+        if action.kind in can and (action.kind != "clear_latch" or _clearable(summary))
     ]
+
+
+def _clearable(summary: ChatSummary) -> bool:
+    """A latch that was only inferred has no handle."""
+    return any(latch.kind != "inferred" for latch in summary.latches)

@@ -262,3 +262,21 @@ def test_each_dialog_has_its_own_key(robot: Agent, operator: Client) -> None:
     keys = {fields(operator, pk)["idempotency_key"] for _ in range(3)}
     assert len(keys) == 3
     assert all(re.fullmatch(r"[\w-]{32}", key) for key in keys)
+
+
+def test_a_plan_over_counts_that_see_too_little_is_corrected_before_it_is_shown(
+    robot: Agent, operator: Client
+) -> None:
+    pk = described(robot)
+    for number in range(4):
+        robot.report(
+            {"type": "request.sent", "chat": "c1", "request": f"q{number}", "local": 144_200},
+            {"type": "model.replied", "chat": "c1", "request": f"q{number}", "finish": "stop",
+             "usage": {"dialect": "openai", "input": 190_000, "output": 1},
+             "content": {"text_chars": 5}},
+        )  # fmt: skip
+    text = read(operator.get(path(pk), headers=HTMX).content.decode()).text
+    # 144,200 of the agent's, told in the provider's tokens; items are rounded one by one.
+    assert re.search(r"before(189,9\d\d|190,0\d\d)after", text)
+    assert "times 1.32" in text
+    assert "exact" not in text

@@ -283,6 +283,33 @@ def test_an_agent_that_restarted_without_memory_is_not_stale_for_ever(
     assert server.ended("k1")["state"] == "succeeded"
 
 
+def test_an_agent_without_memory_still_sees_a_compaction_that_the_operator_did_not(
+    server: Server, agent: Reporter
+) -> None:
+    agent.on("compact_fallback", lambda context: None, safe_point=True)
+    _start(agent)
+    chat = agent.chat("c")
+    attempt = chat.compaction_started()
+    server.command("k1", "compact_fallback", expected=_expected(agent, compaction=7))
+    eventually(lambda: "waiting" in server.states("k1"))
+    chat.compaction_finished(attempt, "done", before=10, after=5)
+    assert server.ended("k1")["reason"] == "stale"
+
+
+def test_an_attempt_told_twice_counts_once_as_it_does_on_the_server(
+    server: Server, agent: Reporter
+) -> None:
+    agent.on("compact_fallback", lambda context: None)
+    _start(agent)
+    chat = agent.chat("c")
+    attempt = chat.compaction_started()
+    chat.compaction_finished(attempt, "done")
+    chat.compaction_finished(attempt, "done")
+    assert agent.flush(10)
+    server.command("k1", "compact_fallback", expected=_expected(agent, compaction=1))
+    assert server.ended("k1")["state"] == "succeeded"
+
+
 def test_compactions_are_counted_on_over_a_restart(
     server: Server, make: Make, tmp_path: Path
 ) -> None:

@@ -196,6 +196,22 @@ def test_a_server_restored_from_a_backup_is_fed_again(
     _whole(server)
 
 
+def test_flush_waits_again_for_what_a_restored_server_lost(
+    server: Server, make: Make, tmp_path: Path
+) -> None:
+    reporter = make(outbox=tmp_path / "outbox")
+    for number in range(500):
+        reporter.note(str(number))
+    assert reporter.flush(10)
+    server.stop()
+    server.streams[reporter.epoch or ""] = server.stream()[:3]
+    server.limits["inflight"] = 10
+    server.start()
+    eventually(lambda: reporter.connected and reporter.status()["connections"] == 2)
+    assert reporter.flush(10)
+    assert len(_texts(server)) == 500
+
+
 def test_what_a_rewound_server_lost_and_nobody_holds_any_more_becomes_gaps(
     server: Server, make: Make, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,29 @@ def test_the_backup_is_written_before_the_change_and_undoes_it(
     assert end["state"] == "succeeded" and end["after"] == before.total("history")
     assert host.history == before
     assert Path(end["backup"]).exists()
+
+
+def test_the_backup_is_synced_to_the_disk_before_the_host_is_given_the_new_history(
+    server: Server, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    sync, take = os.fsync, host._set
+
+    def synced(fd: int) -> None:
+        order.append("sync")
+        sync(fd)
+
+    def taken(history: History) -> None:
+        order.append("taken")
+        take(history)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    host.reporter.use_engine(
+        host.chat, get_history=lambda: host.history, set_history=taken, backup_dir=host.folder
+    )
+    server.command("k1", "compact_fallback", chat="c/1")
+    assert server.ended("k1")["state"] == "succeeded"
+    assert order == ["sync", "taken"]
 
 
 def test_an_asked_target_and_kept_turns_are_followed(server: Server, host: Host) -> None:

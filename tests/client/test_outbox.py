@@ -126,6 +126,32 @@ def test_a_rewind_sends_what_is_held_and_gaps_for_the_rest_the_same_each_time() 
     assert [raw for _, raw in first][-3:] == [_raw("7"), _raw("8"), _raw("9")]
     assert all(b'"restore"' in raw for _, raw in first[:-3])
     assert outbox.read(3, 100, 100_000) == first
+    assert (outbox.acked, outbox.unacked) == (2, 7)
+    outbox.ack(7, 10**12)
+    assert [raw for _, raw in outbox.read(8, 100, 100_000)] == [_raw("8"), _raw("9")]
+    outbox.close()
+
+
+def test_a_full_outbox_waits_for_a_tenth_to_be_free_so_that_a_burst_is_one_gap() -> None:
+    outbox = Outbox(None, Bounds(max_events=100))
+    outbox.append([_raw("x")] * 101, 1)
+    outbox.ack(5, 1)
+    assert outbox.append([_raw("too soon")], 1) == [None]
+    outbox.ack(20, 1)
+    assert outbox.append([_raw("now")], 1) == [102]
+    assert b'"count":2' in _bodies(outbox, 101)[0]
+    outbox.close()
+
+
+def test_a_durable_append_is_synced_to_the_disk_and_others_are_not(tmp_path: Path) -> None:
+    outbox = Outbox(str(tmp_path / "box"))
+    said: list[str] = []
+    outbox.db._db.set_trace_callback(said.append)
+    outbox.append([_raw("event")], 1)
+    assert not any("synchronous" in sql for sql in said)
+    outbox.append([_raw("started")], 1, durable=True)
+    order = [sql for sql in said if "synchronous" in sql or sql == "COMMIT"]
+    assert order[-3:] == ["PRAGMA synchronous=FULL", "COMMIT", "PRAGMA synchronous=NORMAL"]
     outbox.close()
 
 

@@ -228,6 +228,17 @@ def test_a_second_reporter_for_the_same_agent_takes_over_events_handles_and_memo
     assert second.status()["state"] == "connected"
 
 
+def test_what_a_reporter_that_never_started_was_given_is_taken_over_too(
+    server: Server, make: Make
+) -> None:
+    first = make(agent="same", start=False)
+    first.note("one")
+    second = make(agent="same")
+    second.note("two")
+    assert second.flush(10)
+    assert _texts(server) == ["one", "two"]
+
+
 def test_a_takeover_passes_a_file_on_without_losing_or_repeating(
     server: Server, make: Make, tmp_path: Path
 ) -> None:

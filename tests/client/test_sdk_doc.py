@@ -39,8 +39,8 @@ def test_every_program_in_it_runs(number: int, server: Server, tmp_path: Path) -
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    if "reporter" in program:
-        assert server.hellos
+    if "reporter.chat(" in program:
+        assert server.events("chat.opened")
 
 
 def test_the_first_program_reports_a_whole_turn(server: Server, tmp_path: Path) -> None:
@@ -66,10 +66,8 @@ def test_every_argument_of_the_reporter_is_named_in_it() -> None:
 
 
 def test_the_defaults_in_it_are_those_of_the_code() -> None:
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(Reporter).parameters.items()
-    }
+    parameters = inspect.signature(Reporter).parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
     assert (defaults["queue_events"], defaults["max_events"]) == (20_000, 50_000)
     assert (defaults["queue_bytes"], defaults["max_bytes"]) == (16 * 2**20, 32 * 2**20)
     assert defaults["replay_ms"] == 24 * 3600 * 1000

@@ -221,6 +221,16 @@ def test_busy_stops_sending_until_its_time_is_over() -> None:
     assert window.room(5.0) == 100
 
 
+def test_a_resend_goes_back_to_the_very_event_asked_for() -> None:
+    window = SendWindow(0, Limits(), 0.0)
+    window.record(50, 9_000, 0.0)
+    window.ack(20, 0.0)
+    window.resend(31)
+    assert (window.sent, window.acked) == (30, 20)
+    window.resend(11)
+    assert (window.sent, window.acked) == (10, 10)
+
+
 def test_a_megabyte_under_way_is_enough() -> None:
     window = SendWindow(0, Limits(), 0.0)
     window.record(5, 1024 * 1024, 0.0)

@@ -19,9 +19,14 @@ http = get_asgi_application()
 # Models are importable only once Django is set up, which the line above does.
 from ctxhealth import runtime  # noqa: E402
 from ctxhealth.ingest.consumer import AgentConsumer  # noqa: E402
+from ctxhealth.ingest.gate import Gate  # noqa: E402
 from ctxhealth.live.admission import Application, ExactOrigin, deny  # noqa: E402
 from ctxhealth.live.consumer import UiConsumer  # noqa: E402
 from ctxhealth.live.service import Live  # noqa: E402
+
+
+def gate() -> Gate:
+    return runtime.get().gate
 
 
 def live() -> Live:
@@ -29,7 +34,7 @@ def live() -> Live:
 
 
 SOCKETS: dict[str, Application] = {
-    "/ws/agent/v1/": AgentConsumer.as_asgi(),
+    "/ws/agent/v1/": AgentConsumer.as_asgi(gate=gate),
     "/ws/ui/v1/": ExactOrigin(CookieMiddleware(UiConsumer.as_asgi(live=live))),
 }
 

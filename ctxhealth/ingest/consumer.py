@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -49,12 +50,17 @@ class Refusal(Exception):
 
 
 class AgentConsumer(AsyncWebsocketConsumer):
-    """One agent's connection, from handshake to goodbye."""
+    """One agent's connection, from handshake to goodbye.
+
+    ``gate`` gives what this process's agents share; it is asked once per socket.
+    """
+
+    def __init__(self, *, gate: Callable[[], Gate]) -> None:
+        super().__init__()
+        self.gate = gate
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        from ctxhealth import runtime
-
-        gate = runtime.get().gate
+        gate = self.gate()
         await receive()
         why = admission.browser_refusal(scope)
         if why is not None:

@@ -23,7 +23,7 @@ from ctxhealth.store.clock import now_ms
 from ctxhealth.store.intake import Intake
 from ctxhealth.store.through import StoreBusy
 from ctxhealth.store.unit import CommandChange
-from ctxhealth.store.writer import QUEUE_EVENTS, Writer
+from ctxhealth.store.writer import Writer
 from ctxhealth.wire import limits
 from ctxhealth.wire.frames import Cancel, Heartbeat
 
@@ -232,7 +232,7 @@ class Gate:
         if link.awaited is None or link.out.closing:
             return
         if link.starved:
-            if self.writer.queued[0] < QUEUE_EVENTS // 2 and self.writer.busy is None:
+            if self.writer.has_room and self.writer.busy is None:
                 link.starved = False
                 link.out.resend(link.awaited)
         elif now - link.awaited_at >= RESEND_AGAIN_S:

@@ -271,7 +271,7 @@ class Unit:
 
     def finish(self) -> Committed:
         """Write everything that is left; call just before the commit."""
-        from ctxhealth.store.writes.commands import command_progress
+        from ctxhealth.store.writes.delivery import command_progress
 
         for step in self.progress:
             command_progress(self, step)

@@ -8,13 +8,11 @@ tried again; an event that cannot be stored is found by bisection and leaves a t
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 
@@ -25,18 +23,11 @@ from ctxhealth.store.intake import Intake, Receipt, StreamHandle, poison_of
 from ctxhealth.store.states import StateCache
 from ctxhealth.store.through import StoreBusy
 from ctxhealth.store.unit import ChatChange, CommandChange, Committed, Unit
+from ctxhealth.store.waiting import Call, Done, Job, Submission, Waiting, finish, merged
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Done = Callable[[Receipt], None]
-
 BATCH = 1_000
-QUEUE_EVENTS = 20_000
-QUEUE_BYTES = 64 * 1024 * 1024
-QUEUE_CALLS = 5_000
-# What one turn of the loop may still bring after it saw that there was room.
-ROOM_EVENTS = 5_000
-ROOM_BYTES = 16 * 1024 * 1024
 # Above this rate a short wait gathers more events for one fsync; below it nobody waits.
 LINGER_RATE = 500
 LINGER_S = 0.002
@@ -50,23 +41,6 @@ TRANSIENT = (OperationalError, InterfaceError)
 _LOG = logging.getLogger(__name__)
 
 __all__ = ["Call", "StoreBusy", "Submission", "Writer"]
-
-
-class Submission(NamedTuple):
-    stream: StreamHandle
-    conn_no: int | None
-    intakes: list[Intake]
-    done: Done
-    size: int
-
-
-class Call(NamedTuple):
-    run: Callable[[], Any]
-    future: Future[Any]
-    asked: float
-
-
-Job = Submission | Call
 
 
 class _Tainted(Exception):
@@ -86,11 +60,7 @@ class Writer:
         self.busy: str | None = None
         self.last_commit: float | None = None
         self._batch = batch
-        self._events: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
-        self._calls: deque[Call] = deque()
-        self._lock = threading.Lock()
-        self._queued_events = 0
-        self._queued_bytes = 0
+        self._waiting = Waiting()
         self._rate = 0.0
         self._fresh = True
         self._stopping = False
@@ -106,13 +76,14 @@ class Writer:
     @property
     def queued(self) -> tuple[int, int, int]:
         """(events, bytes, calls) that wait."""
-        return self._queued_events, self._queued_bytes, len(self._calls)
+        return self._waiting.events, self._waiting.bytes, self._waiting.calls
 
     def start(self) -> None:
         """Start the thread and become the process's writer."""
         if self.running:
             return
         self._stopping = False
+        self._waiting = Waiting()
         self._thread = threading.Thread(target=self._main, name="ctxhealth-writer", daemon=True)
         self._thread.start()
         if connection.vendor == "sqlite":
@@ -126,9 +97,9 @@ class Writer:
         if thread is None:
             return
         if not drain:
-            self._drop_waiting()
+            self._waiting.drop()
         self._stopping = True
-        self._events.put(None)
+        self._waiting.close()
         if thread is not threading.current_thread():
             thread.join(timeout)
         if self._checkpointer is not None:
@@ -147,38 +118,19 @@ class Writer:
         ``done`` is called on the writer's thread after the commit, never before.
         """
         size = sum(len(intake.body) for intake in events)
-        with self._lock:
-            if self._full(len(events), size) or self._stopping:
-                self.counters.refused_full += 1
-                return False
-            self._queued_events += len(events)
-            self._queued_bytes += size
-        self._events.put(Submission(stream, conn_no, events, done, size))
-        return True
+        taken = self._waiting.submit(Submission(stream, conn_no, events, done, size))
+        self.counters.refused_full += not taken
+        return taken
 
     @property
     def has_room(self) -> bool:
         """Whether another frame of events would be taken."""
-        return (
-            self._queued_events < QUEUE_EVENTS - ROOM_EVENTS
-            and self._queued_bytes < QUEUE_BYTES - ROOM_BYTES
-        )
-
-    def _full(self, events: int, size: int) -> bool:
-        if not self._queued_events:
-            return False
-        return (
-            self._queued_events + events > QUEUE_EVENTS or self._queued_bytes + size > QUEUE_BYTES
-        )
+        return self._waiting.has_room
 
     def enqueue(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Queue a call; its future ends after the commit."""
         future: Future[R] = Future()
-        if self._stopping or len(self._calls) >= QUEUE_CALLS:
-            future.set_exception(StoreBusy("too much waits to be written; try again"))
-            return future
-        self._calls.append(Call(lambda: fn(*args, **kwargs), future, time.monotonic()))
-        self._events.put(None)
+        self._waiting.call(lambda: fn(*args, **kwargs), future)
         return future
 
     def call(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -210,35 +162,7 @@ class Writer:
             connection.close()
 
     def _gather(self) -> list[Job]:
-        """All that waits, calls first, at most one batch; blocks until there is something."""
-        if not self._calls and not (self._stopping and self._events.empty()):
-            first = self._events.get()
-        else:
-            first = None
-        jobs: list[Job] = []
-        while self._calls:
-            jobs.append(self._calls.popleft())
-        urgent = bool(jobs)
-        count = self._take(jobs, first, 0)
-        wait = LINGER_S if self._rate > LINGER_RATE and not urgent else 0.0
-        until = time.monotonic() + wait
-        while count < self._batch:
-            try:
-                left = until - time.monotonic()
-                waiting = self._events.get(timeout=left) if left > 0 else self._events.get_nowait()
-            except queue.Empty:
-                break
-            count = self._take(jobs, waiting, count)
-        return jobs
-
-    def _take(self, jobs: list[Job], waiting: Submission | None, count: int) -> int:
-        if waiting is None:
-            return count
-        jobs.append(waiting)
-        with self._lock:
-            self._queued_events -= len(waiting.intakes)
-            self._queued_bytes -= waiting.size
-        return count + len(waiting.intakes)
+        return self._waiting.gather(self._batch, LINGER_S if self._rate > LINGER_RATE else 0.0)
 
     def _commit(self, jobs: list[Job]) -> None:
         """Commit these jobs, whatever it takes; each is answered exactly once."""
@@ -310,7 +234,7 @@ class Writer:
             return
         job = jobs[0]
         if isinstance(job, Call):
-            _finish(job, None, error.__cause__ if isinstance(error, _Tainted) else error)
+            finish(job, None, error.__cause__ if isinstance(error, _Tainted) else error)
             return
         self._bury(job, error)
 
@@ -331,7 +255,7 @@ class Writer:
         receipts: list[Receipt] = []
         for intake in job.intakes:
             self._commit([job._replace(intakes=[intake], done=receipts.append)])
-        _call(self.counters, job.done, _merged(receipts))
+        _call(self.counters, job.done, merged(receipts))
 
     def _commit_later(self, job: Submission, error: Exception) -> None:
         _LOG.error("a tombstone cannot be stored; trying again", exc_info=error)
@@ -362,7 +286,7 @@ class Writer:
         for job in jobs:
             late = isinstance(job, Call) and time.monotonic() - job.asked > CALL_GIVES_UP_S
             if isinstance(job, Call) and (late or self._stopping):
-                _finish(job, None, StoreBusy("the database does not answer"))
+                finish(job, None, StoreBusy("the database does not answer"))
             elif not (self._stopping and tries > len(RETRY_S)):
                 kept.append(job)
         if kept:
@@ -386,7 +310,7 @@ class Writer:
                 _call(self.counters, job.done, result)
             else:
                 self.counters.calls += 1
-                _finish(job, result, error)
+                finish(job, result, error)
 
     def _publish(self, committed: Committed) -> None:
         for changes, hooks in (
@@ -434,26 +358,6 @@ class Writer:
             _LOG.warning("states were not stored; the next start folds them again")
         self.states.clear()
 
-    def _drop_waiting(self) -> None:
-        while True:
-            try:
-                self._events.get_nowait()
-            except queue.Empty:
-                break
-        with self._lock:
-            self._queued_events = self._queued_bytes = 0
-        while self._calls:
-            _finish(self._calls.popleft(), None, StoreBusy("the server stops"))
-
-
-def _finish(job: Call, result: Any, error: BaseException | None) -> None:
-    if not job.future.set_running_or_notify_cancel():
-        return
-    if error is not None:
-        job.future.set_exception(error)
-    else:
-        job.future.set_result(result)
-
 
 def _call(counters: WriterCounters, hook: Callable[..., None], *args: Any) -> None:
     """A callback of somebody else's must not end the writer."""
@@ -462,18 +366,6 @@ def _call(counters: WriterCounters, hook: Callable[..., None], *args: Any) -> No
     except Exception:
         counters.callback_errors += 1
         _LOG.exception("a callback of the writer failed")
-
-
-def _merged(receipts: list[Receipt]) -> Receipt:
-    last = receipts[-1]
-    return last._replace(
-        before=receipts[0].before,
-        stored=sum(receipt.stored for receipt in receipts),
-        duplicates=sum(receipt.duplicates for receipt in receipts),
-        conflicting=tuple(seq for receipt in receipts for seq in receipt.conflicting),
-        rejected=tuple(entry for receipt in receipts for entry in receipt.rejected),
-        resend=next((receipt.resend for receipt in receipts if receipt.resend), None),
-    )
 
 
 def _reason(error: Exception) -> str:

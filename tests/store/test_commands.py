@@ -209,3 +209,15 @@ def test_roles_are_the_strongest_group(transactional_db: None) -> None:
     assert people.can_admin(User.objects.get(username="eva"))
     user.is_active = False
     assert people.role_of(user) is None
+
+
+def test_a_ticked_continue_is_pressed_when_the_first_command_succeeded(
+    at: Connected, operator: Any, sender: Sender
+) -> None:
+    able = connect_agent(commands=["compact_fallback", "continue"])
+    row = press(operator, args={"then": "continue"})
+    sender.send(able, [progress(2, row, "received"), progress(3, row, "succeeded")])
+    newest, first = queries.chat_commands(Chat.objects.get().pk)
+    assert (first.state, newest.kind, newest.state, newest.by) == (
+        "succeeded", "continue", "queued", "ada",
+    )  # fmt: skip

@@ -198,7 +198,7 @@ def test_a_locked_database_answers_nobody_and_loses_nothing(sender: Sender, writ
 def test_a_full_queue_refuses_and_keeps_nothing(
     writer: Writer, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ctxhealth.store.writer.QUEUE_EVENTS", 3)
+    monkeypatch.setattr("ctxhealth.store.waiting.QUEUE_EVENTS", 3)
     at = connect_agent()
     gate = threading.Event()
     writer.enqueue(gate.wait, SECONDS)

@@ -18,10 +18,9 @@ from ctxhealth.store.writes.commands import (
     OpenCommand,
     Refused,
     command_cancel,
-    command_expire_due,
     command_request,
-    commands_take,
 )
+from ctxhealth.store.writes.delivery import command_expire_due, commands_take
 from ctxhealth.store.writes.people import (
     login_link_create,
     login_link_use,

@@ -12,7 +12,7 @@ from ctxhealth.store.intake import StreamHandle
 from ctxhealth.store.models import Agent, Chat, Stream
 from ctxhealth.store.through import call
 from ctxhealth.store.unit import Unit
-from ctxhealth.store.writes.commands import commands_of_new_epoch
+from ctxhealth.store.writes.delivery import commands_of_new_epoch
 from ctxhealth.wire.events import ServerConnected, ServerDisconnected, ServerTick
 from ctxhealth.wire.frames import Hello
 

@@ -1,46 +1,27 @@
-"""Commands: requested by people, carried by the ingest, ended by the agent or by the clock.
-
-Every step is a conditional update, forward only: whoever comes second changes nothing. Each step
-of the server's own is also an event in the chat's log, so that the fold and a review see it.
-"""
+"""Commands as people press and cancel them: queued or refused with a reason, always audited."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.db.models import Q
 
-from ctxhealth.store import unit
 from ctxhealth.store.ids import uuid7
-from ctxhealth.store.models import Agent, Chat, Command, Latch
-from ctxhealth.store.models.actions import FINAL_STATES
+from ctxhealth.store.models import Chat, Command, Latch
 from ctxhealth.store.people import can_operate
 from ctxhealth.store.queries.commands import CommandRow, command_row
 from ctxhealth.store.redaction import redact_text
 from ctxhealth.store.through import call
-from ctxhealth.store.unit import CommandChange, Progress, Unit
 from ctxhealth.store.writes.audit import audit, name_of
+from ctxhealth.store.writes.delivery import changed, current_unit, end, tell
 from ctxhealth.wire import limits
-from ctxhealth.wire.events import ServerCommand
-from ctxhealth.wire.frames import Command as CommandFrame
-from ctxhealth.wire.frames import Expected
-from ctxhealth.wire.types import CommandKind, CommandState
 
 KINDS = (
     "compact_fallback", "clear_latch", "compact_summarize", "continue", "stop_turn",
     "rescue", "repair_pairs", "restore_backup", "snapshot", "ping",
 )  # fmt: skip
 READING_KINDS = frozenset({"snapshot", "ping"})
-# What may come before each state; a state that is not here is never entered by an agent.
-EARLIER: dict[str, tuple[str, ...]] = {
-    "received": ("queued", "sent"),
-    "waiting": ("queued", "sent", "received", "waiting"),
-    "started": ("queued", "sent", "received", "waiting"),
-    **dict.fromkeys(FINAL_STATES, ("queued", "sent", "received", "waiting", "started")),
-}
-STAMPS = {"received": "received_at", "waiting": "received_at", "started": "started_at"}
 ARGS_BYTES = 16 * 1024
 
 
@@ -118,14 +99,31 @@ def command_cancel(
     return outcome
 
 
-def commands_take(*, agent: int, conn_no: int) -> list[CommandFrame]:
-    """The frames to send over this connection now; each is marked as sent over it."""
-    return call(_take, agent, conn_no)
+def press_follow_up(command: Command) -> None:
+    """Then continue the unanswered turn, where the person who pressed ticked that.
 
-
-def command_expire_due(*, now: int | None = None, limit: int = 200) -> int:
-    """End what was not received in time, or did not end within its lease; how many."""
-    return call(_expire, now, limit)
+    Recovery ends when the user has an answer; the second command is theirs as the first was,
+    with an audit row of its own, and is refused like any other where the agent cannot do it.
+    """
+    if msgspec.json.decode(command.args).get("then") != "continue" or command.chat_id is None:
+        return
+    outcome = _request(
+        _Press(
+            chat_id=command.chat_id,
+            kind="continue",
+            args={},
+            reason=command.reason,
+            key=f"then-{command.id}",
+            by=command.by,
+            by_name=command.by_name,
+            allowed=True,
+            expected_compaction=None,
+            ip="",
+            request_id="",
+        )
+    )
+    if isinstance(outcome, CommandRow):
+        Command.objects.filter(id=outcome.id).update(follows=command)
 
 
 class _Press(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +160,7 @@ def _request(press: _Press) -> CommandRow | OpenCommand | Refused:
         return OpenCommand(command_row(blocking))
     command = _queue(press, chat, mutating)
     _audit_press(press, chat, "queued", command.id)
-    _tell(_unit(), command, "queued", press.reason)
+    tell(current_unit(), command, "queued", press.reason)
     return command_row(command)
 
 
@@ -224,7 +222,7 @@ def _no_such_latch(press: _Press, chat: Chat) -> Refused | None:
 
 
 def _queue(press: _Press, chat: Chat, mutating: bool) -> Command:
-    work = _unit()
+    work = current_unit()
     held = work.held(chat.pk)
     ping = press.kind == "ping"
     compactions = held.state.compactions.finished if held else None
@@ -276,12 +274,12 @@ def _cancel(command_id: str, by: Any, by_name: str, allowed: bool, ip: str) -> C
               target=command_id, ip=ip)  # fmt: skip
         return refusal
     if command.state == "queued":
-        _end(_unit(), command, "cancelled", f"cancelled by {by_name}")
+        end(current_unit(), command, "cancelled", f"cancelled by {by_name}")
     else:
         Command.objects.filter(id=command_id, cancel_asked_at=None).update(
-            cancel_asked_at=_unit().now, cancel_by=by_name
+            cancel_asked_at=current_unit().now, cancel_by=by_name
         )
-        _changed(_unit(), command, command.state)
+        changed(current_unit(), command, command.state)
     audit(
         action="command.cancel",
         result="done" if command.state == "queued" else "asked",
@@ -304,163 +302,3 @@ def _cannot_cancel(command: Command | None, allowed: bool) -> Refused | None:
     if not command.open:
         return Refused("ended", f"It has already ended: {command.state}.")
     return None
-
-
-def _take(agent: int, conn_no: int) -> list[CommandFrame]:
-    work = _unit()
-    if not Agent.objects.filter(id=agent, conn_no=conn_no).exists():
-        return []
-    rows = Command.objects.select_related("chat").filter(
-        Q(state="queued") | Q(state="sent") & ~Q(sent_conn=conn_no),
-        agent_id=agent,
-        deliver_by__gt=work.now,
-        cancel_asked_at=None,
-    )
-    frames = []
-    for command in rows.order_by("id")[:100]:
-        first = command.state == "queued"
-        Command.objects.filter(id=command.id, state=command.state).update(
-            state="sent", sent_at=command.sent_at or work.now, sent_conn=conn_no
-        )
-        if first:
-            _tell(work, command, "sent", "")
-        frames.append(_frame(command, work.now))
-    return frames
-
-
-def _frame(command: Command, now: int) -> CommandFrame:
-    return CommandFrame(
-        id=command.id,
-        kind=cast(CommandKind, command.kind),
-        deliver_ms=command.deliver_by - now,
-        lease_s=command.lease_s,
-        chat=command.chat.external_id if command.chat else None,
-        args=msgspec.json.decode(command.args),
-        expected=Expected(
-            epoch=command.expected_epoch or None,
-            compaction=command.expected_compaction,
-            latch=command.expected_latch or None,
-        ),
-        reason=command.reason,
-        by=command.by_name,
-    )
-
-
-def _expire(now: int | None, limit: int) -> int:
-    work = _unit()
-    moment = work.now if now is None else now
-    undelivered = Q(state__in=("queued", "sent"), deliver_by__lte=moment)
-    overdue = Q(state__in=("received", "waiting", "started"), lease_until__lte=moment)
-    due = list(Command.objects.filter(undelivered | overdue, open=True).order_by("id")[:limit])
-    for command in due:
-        if command.state == "started":
-            _end(work, command, "unknown", "no result within its lease")
-        elif command.state in ("received", "waiting"):
-            _end(work, command, "expired", "no safe point within its lease")
-        else:
-            _end(work, command, "expired", "not received in time")
-    return len(due)
-
-
-def commands_of_new_epoch(work: Unit, agent: int, epoch: str) -> None:
-    """The agent came back without its memory: what it had not started is stale."""
-    rows = Command.objects.filter(agent_id=agent, open=True).exclude(expected_epoch=epoch)
-    for command in rows:
-        if command.state == "started":
-            _end(work, command, "unknown", "the agent lost its outbox after it started")
-        else:
-            _end(work, command, "refused", "stale: the agent began a new epoch")
-
-
-def command_progress(work: Unit, step: Progress) -> None:
-    """Apply what an agent reports of one of its commands; out of order or late changes nothing."""
-    event, state = step.event, step.event.state
-    if state not in EARLIER:
-        return
-    values: dict[str, Any] = {"state": state, "state_reason": event.reason or ""}
-    if state in STAMPS:
-        values[STAMPS[state]] = step.at
-    if state in FINAL_STATES:
-        values.update(open=False, ended_at=step.at, **_result(step))
-    command = Command.objects.filter(id=event.command, agent_id=step.agent).first()
-    if command is None:
-        return
-    if command.lease_until is None:
-        values["lease_until"] = step.at + command.lease_s * 1_000
-    rows = Command.objects.filter(id=command.id, state__in=EARLIER[state])
-    if rows.update(**values):
-        _changed(work, command, state)
-        if state == "succeeded":
-            _follow(command)
-
-
-def _follow(command: Command) -> None:
-    """Then continue the unanswered turn, where the person who pressed ticked that.
-
-    Recovery ends when the user has an answer; the second command is theirs as the first was,
-    with an audit row of its own, and is refused like any other where the agent cannot do it.
-    """
-    if msgspec.json.decode(command.args).get("then") != "continue" or command.chat_id is None:
-        return
-    outcome = _request(
-        _Press(
-            chat_id=command.chat_id,
-            kind="continue",
-            args={},
-            reason=command.reason,
-            key=f"then-{command.id}",
-            by=command.by,
-            by_name=command.by_name,
-            allowed=True,
-            expected_compaction=None,
-            ip="",
-            request_id="",
-        )
-    )
-    if isinstance(outcome, CommandRow):
-        Command.objects.filter(id=outcome.id).update(follows=command)
-
-
-def _result(step: Progress) -> dict[str, Any]:
-    event = step.event
-    return {
-        "before": event.before,
-        "after": event.after,
-        "backup": event.backup or "",
-        "detail": msgspec.json.encode(event.detail).decode() if event.detail is not None else "",
-    }
-
-
-def _end(work: Unit, command: Command, state: str, reason: str) -> None:
-    rows = Command.objects.filter(id=command.id, state__in=EARLIER[state])
-    if rows.update(state=state, state_reason=reason, open=False, ended_at=work.now):
-        _tell(work, command, state, reason)
-
-
-def _tell(work: Unit, command: Command, state: str, reason: str) -> None:
-    """Put the step into the chat's log and tell those who watch."""
-    if command.chat_id is not None:
-        work.append(
-            command.chat_id,
-            lambda seq, name: ServerCommand(
-                seq=seq,
-                ts=work.now,
-                chat=name,
-                command=command.id,
-                kind=command.kind,
-                state=cast(CommandState, state),
-                reason=reason[:4_000] or None,
-                by=command.by_name or None,
-            ),
-        )
-    _changed(work, command, state)
-
-
-def _changed(work: Unit, command: Command, state: str) -> None:
-    work.command_changes.append(CommandChange(command.id, command.agent_id, command.chat_id, state))
-
-
-def _unit() -> Unit:
-    work = unit.current()
-    assert work is not None, "services run inside a unit"
-    return work

@@ -201,6 +201,11 @@ class TestSilent:
         assert "cause unknown" in sentence and "365,000" in sentence
         assert story.row.load.value == 365_000
 
+    def test_a_full_window_is_not_inferred_from_an_older_load(self) -> None:
+        story = Story().opened().reply(197_000).empty(None)
+        assert story.severity("silent_empty") == "warning"
+        assert "cause unknown" in story.finding("silent_empty").sentence
+
     def test_the_agent_s_own_count_is_not_added_to_ours(self) -> None:
         story = Story().opened().empty(50_000).say("reply.empty", n=1, prompt=50_000)
         assert story.row.empty_replies == 1
@@ -287,6 +292,10 @@ class TestPairs:
         story = self.answer(self.call(Story().opened(), "c1", "i1"), "c1", "i2").reply(90_000)
         story.compacts(90_000, 20_000, removed=["i1", "i2"])
         assert "broken_pairs" not in story.codes()
+
+    def test_a_result_that_is_told_twice_is_one(self) -> None:
+        story = self.answer(self.call(Story().opened(), "c1", "i1"), "c1", "i2")
+        assert self.answer(story, "c1", "i2").codes() == set()
 
     def test_a_result_whose_call_never_came_is_critical_in_a_whole_record(self) -> None:
         story = self.answer(self.call(Story().opened(), "c1", "i1"), "c9", "i2")

@@ -169,6 +169,16 @@ class TestRecovering:
         assert story.is_ == "stalled"
         assert story.severity("over_budget") == "critical"
 
+    def test_a_reply_to_a_request_sent_before_the_success_decides_nothing(self) -> None:
+        story = self.over().command("compact_fallback")
+        in_flight = story.ask()
+        story.compacts(199_000, 90_000, trigger="forced", lossy=True)
+        story.say("command.progress", command="cmd1", state="succeeded")
+        story.reply(199_100, request=in_flight)
+        assert story.is_ == "recovering"
+        story.reply(90_400).ends()
+        assert story.is_ == "healthy"
+
     def test_a_ping_that_succeeds_recovers_nothing(self) -> None:
         story = self.over().command("ping")
         story.say("command.progress", command="cmd1", state="succeeded")

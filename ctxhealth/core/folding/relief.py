@@ -54,8 +54,6 @@ def decide(state: ChatState, view: AttemptView, relief: Relief, context: Context
         if mark.attempt == view.attempt:
             mark.relief = relief.value
             break
-    if view.outcome in NOT_COUNTED:
-        return
     if relief is Relief.RELIEVED:
         _relieved(state)
     else:

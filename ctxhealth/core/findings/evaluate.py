@@ -115,7 +115,7 @@ def evaluate(state: ChatState, group: str, context: Context) -> None:
 
 
 def _note(state: ChatState, code: str, verdict: Verdict, context: Context) -> bool:
-    """Open the finding, or take its new numbers. True when anything is different."""
+    """Open the finding, or take its new numbers. True when the chat's state may be another."""
     assert verdict is not None
     severity, facts = str(verdict[0]), verdict[1:]
     finding = state.findings.get(code)
@@ -132,6 +132,8 @@ def _note(state: ChatState, code: str, verdict: Verdict, context: Context) -> bo
         return True
     if finding.severity == severity and finding.facts == facts:
         return False
+    # Numbers alone move no state; a loop's form decides what it explains away.
+    moved = finding.severity != severity or code == "looping"
     finding.severity, finding.facts = severity, facts
     finding.count += 1
     if finding.evidence[-1] != context.seq:
@@ -139,7 +141,8 @@ def _note(state: ChatState, code: str, verdict: Verdict, context: Context) -> bo
         if len(finding.evidence) > EVIDENCE:
             del finding.evidence[1]
     touched.setdefault(code, False)
-    return True
+    context.changes.facts = True
+    return moved
 
 
 def _close(state: ChatState, code: str, context: Context) -> None:

@@ -14,11 +14,21 @@ from tests.run import postgres, tools
 _DATABASE_FIXTURES = {"db", "transactional_db", "django_db_serialized_rollback"}
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever touches Django's database runs on PostgreSQL too: `-m db` selects it."""
+    """Mark what touches Django's database, so that `-m db` runs it on PostgreSQL too.
+
+    Browser tests come last, whatever the order of the rest: Playwright's own event loop stays
+    open in the main thread, and nothing after it can start another one.
+    """
     for item in items:
         if _uses_database(item):
             item.add_marker("db")
+    items.sort(key=_drives_a_browser)
+
+
+def _drives_a_browser(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(tools.ROOT / "tests" / "browser")
 
 
 def _uses_database(item: pytest.Item) -> bool:

@@ -524,6 +524,9 @@ def test_a_pointer_is_not_pointed_to_again() -> None:
     plan = plan_fallback(history, target=4_000, rules=rules, count=per_char)
     after = apply_plan(history, plan)
     assert plan.steps[0].step == "prune"
+    assert _item(after, "now.r0").text == (
+        "[removed by fallback compaction: tool result of shell, 300 tokens, 1,200 characters]"
+    )
     assert plan_fallback(after, target=4_000, rules=rules, count=per_char).steps == ()
 
 

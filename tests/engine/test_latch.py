@@ -63,7 +63,7 @@ def test_a_structural_outcome_leaves_the_rescue_open() -> None:
     """Nothing to fold at one step, a fold possible at the next, then an overflow."""
     latch = _after("nothing_foldable", 0)
     for cause in ("proactive", "overflow"):
-        assert POLICY.may_attempt(latch, key="h1", tokens=16_000, cause=cause).allowed  # type: ignore[arg-type]
+        assert POLICY.may_attempt(latch, key="h1", tokens=16_000, cause=cause).allowed
 
 
 def test_without_a_latch_an_attempt_may_run() -> None:

@@ -34,7 +34,7 @@ class Pump:
         while not self._stopping.is_set():
             if journal.queued:
                 busy_at = time.monotonic()
-            wait = self._turn()
+            wait = self._turn_safely()
             awake = time.monotonic() - busy_at < _AWAKE_S
             journal.asleep = not awake
             if journal.queued and not awake:
@@ -43,7 +43,7 @@ class Pump:
             pace = _ROUND_S if awake else _TICK_S
             journal.wake.wait(pace if wait is None else min(wait, pace))
             journal.wake.clear()
-        self._store()
+        self._turn_safely()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -60,18 +60,22 @@ class Pump:
             if self._stopping.wait(1.0):
                 return False
 
+    def _turn_safely(self) -> float | None:
+        # This thread must outlive whatever goes wrong in one round.
+        try:
+            return self._turn()
+        except Exception as error:
+            self._say(f"a round failed: {type(error).__name__}: {error}")
+            return _TICK_S
+
     def _turn(self) -> float | None:
         """One round; seconds until the next is due, None if only a wake-up makes it so."""
         self._store()
         link = self._uplink.link
         if link is None:
             return None
-        try:
-            link.beat(self._journal.outbox.next_seq - 1)
-            return link.send_ready(self._journal.outbox)
-        except Exception as error:
-            self._say(f"sending failed: {type(error).__name__}: {error}")
-            return _TICK_S
+        link.beat(self._journal.outbox.next_seq - 1)
+        return link.send_ready(self._journal.outbox)
 
     def _store(self) -> None:
         try:

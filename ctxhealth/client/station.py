@@ -119,7 +119,8 @@ class Station:
         before, self.before = self.before, None
         if before is not None:
             self._inherited = before.retire(self)
-        self.journal.open()
+        if not self.journal.ready.is_set():
+            self.journal.open()
         self.desk.recover()
 
     def _open_outbox(self) -> Outbox:

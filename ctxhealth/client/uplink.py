@@ -16,7 +16,7 @@ from .comeback import Comeback, Ended
 from .connection import Hello, Link, NoWelcome, dial, greet, parse, websocket_url
 from .epochs import now_ms
 from .journal import Journal
-from .limits import CLOSE_REPLACED
+from .limits import CLOSE_REPLACED, LONGEST_DELAY_S
 
 log = logging.getLogger("ctxhealth.client")
 _STABLE_S = 5.0
@@ -141,7 +141,12 @@ class Uplink:
         if ended.code == CLOSE_REPLACED and self._stop_if_replaced:
             self._halted = True
             return
-        pause = self._comeback.pause(ended)
+        try:
+            pause = self._comeback.pause(ended)
+        except Exception as error:
+            # A repair of the outbox that its disk refuses; it is tried after the next end.
+            log.error("the outbox cannot be repaired: %s", error)
+            pause = LONGEST_DELAY_S
         self._to("waiting")
         with self._changed:
             if self._changed.wait_for(lambda: self._nudged or self._stopping, pause):

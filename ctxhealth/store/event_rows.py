@@ -8,6 +8,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import F
 
+from ctxhealth.store import bulk
 from ctxhealth.store.intake import Intake
 from ctxhealth.store.models import Agent, Event
 
@@ -15,7 +16,6 @@ IN_LIST = 500
 _INSERT = (
     "INSERT INTO store_event"
     " (chat_id, chat_seq, stream_id, seq, type, ts, received, at, body, tombstone)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
 
@@ -31,7 +31,7 @@ def marks(values: Sequence[Any]) -> str:
 
 
 class EventRows:
-    """Events that wait for their one ``executemany``."""
+    """Events that wait for their one statement."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[Any, ...]] = []
@@ -55,9 +55,7 @@ class EventRows:
 
     def flush(self) -> None:
         rows, self._rows = self._rows, []
-        if rows:
-            with connection.cursor() as cursor:
-                cursor.executemany(_INSERT, rows)
+        bulk.insert(_INSERT, rows)
 
 
 class Heads:

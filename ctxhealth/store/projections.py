@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,40 +10,44 @@ from django.db import connection
 
 from ctxhealth.core.changes import Changes, ItemChange
 from ctxhealth.core.model import AttemptView, FindingView, LatchView, ReadingPoint
-from ctxhealth.store import chat_rows
+from ctxhealth.store import bulk, chat_rows
 from ctxhealth.store.states import Held
 
 Row = tuple[Any, ...]
 _ENCODER = msgspec.json.Encoder()
-_ATTEMPT = (
-    "INSERT INTO store_compactionattempt (chat_id, attempt, first_seq, outcome, at, view)"
-    " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (chat_id, attempt) DO UPDATE SET"
+_ATTEMPT = "INSERT INTO store_compactionattempt (chat_id, attempt, first_seq, outcome, at, view)"
+_ATTEMPT_AGAIN = (
+    "ON CONFLICT (chat_id, attempt) DO UPDATE SET"
     " outcome = excluded.outcome, at = excluded.at, view = excluded.view"
 )
 _LATCH = (
     "INSERT INTO store_latch (chat_id, latch, set_seq, kind, justified, set_at, cleared_at, view)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (chat_id, latch, set_seq) DO UPDATE SET"
-    " kind = excluded.kind, justified = excluded.justified, cleared_at = excluded.cleared_at,"
-    " view = excluded.view"
 )
-_FINDING = (
-    "INSERT INTO store_finding (chat_id, code, since_seq, severity, since, closed_at, view)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (chat_id, code, since_seq) DO UPDATE SET"
+_LATCH_AGAIN = (
+    "ON CONFLICT (chat_id, latch, set_seq) DO UPDATE SET kind = excluded.kind,"
+    " justified = excluded.justified, cleared_at = excluded.cleared_at, view = excluded.view"
+)
+_FINDING = "INSERT INTO store_finding (chat_id, code, since_seq, severity, since, closed_at, view)"
+_FINDING_AGAIN = (
+    "ON CONFLICT (chat_id, code, since_seq) DO UPDATE SET"
     " severity = excluded.severity, closed_at = excluded.closed_at, view = excluded.view"
 )
 _READING = (
     "INSERT INTO store_reading"
     ' (chat_id, chat_seq, at, load, source, "window", budget, "trigger", history, local)'
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (chat_id, chat_seq) DO UPDATE"
+)
+_READING_AGAIN = (
+    "ON CONFLICT (chat_id, chat_seq) DO UPDATE"
     ' SET load = excluded.load, source = excluded.source, "window" = excluded."window",'
     ' budget = excluded.budget, "trigger" = excluded."trigger", history = excluded.history,'
     " local = excluded.local"
 )
 _ADD = (
     "INSERT INTO store_item (chat_id, item, role, kind, tokens, place, name, excerpt, calls,"
-    ' answers, "read", added_seq, removed_seq)'
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, NULL)"
-    " ON CONFLICT (chat_id, item) DO UPDATE SET role = excluded.role, kind = excluded.kind,"
+    ' answers, "read", added_seq)'
+)
+_ADD_AGAIN = (
+    "ON CONFLICT (chat_id, item) DO UPDATE SET role = excluded.role, kind = excluded.kind,"
     " tokens = coalesce(excluded.tokens, store_item.tokens), place = excluded.place,"
     " name = coalesce(nullif(excluded.name, ''), store_item.name),"
     " excerpt = coalesce(nullif(excluded.excerpt, ''), store_item.excerpt),"
@@ -64,41 +68,43 @@ def write(touched: Sequence[tuple[Held, Changes]]) -> None:
     for held, changes in touched:
         if changes.parent:
             chat_rows.link_parent(held, changes.parent)
-    _many(_ATTEMPT, (_attempt(h.pk, v) for h, c in touched for v in c.attempts.values()))
-    _many(_LATCH, (_latch(h.pk, v) for h, c in touched for v in c.latches.values()))
-    _many(_FINDING, (_finding(h.pk, v) for h, c in touched for v in c.findings.values()))
-    _many(_READING, (_reading(h.pk, v) for h, c in touched for v in c.readings))
+    attempts = {(h.pk, key): v for h, c in touched for key, v in c.attempts.items()}
+    latches = {(h.pk, v.latch, v.set_seq): v for h, c in touched for v in c.latches.values()}
+    findings = {(h.pk, key): v for h, c in touched for key, v in c.findings.items()}
+    points = {(h.pk, v.chat_seq): v for h, c in touched for v in c.readings}
+    bulk.insert(_ATTEMPT, [_attempt(key[0], v) for key, v in attempts.items()], _ATTEMPT_AGAIN)
+    bulk.insert(_LATCH, [_latch(key[0], v) for key, v in latches.items()], _LATCH_AGAIN)
+    bulk.insert(_FINDING, [_finding(key[0], v) for key, v in findings.items()], _FINDING_AGAIN)
+    bulk.insert(_READING, [_reading(key[0], v) for key, v in points.items()], _READING_AGAIN)
     _items(touched)
-
-
-def _many(sql: str, rows: Iterable[Row]) -> None:
-    found = list(rows)
-    if found:
-        with connection.cursor() as cursor:
-            cursor.executemany(sql, found)
 
 
 def _items(touched: Sequence[tuple[Held, Changes]]) -> None:
     """In order within a chat; additions of all chats go together between the other steps."""
-    adds: list[Row] = []
+    adds: dict[tuple[int, str], Row] = {}
     for held, changes in touched:
         for change in changes.items:
-            if change.op == "add":
-                adds.append(_item(held.pk, change))
+            key = (held.pk, change.id)
+            if change.op == "add" and key not in adds:
+                adds[key] = _item(held.pk, change)
                 continue
-            _many(_ADD, adds)
-            adds = []
-            _item_step(held.pk, change)
-    _many(_ADD, adds)
+            bulk.insert(_ADD, list(adds.values()), _ADD_AGAIN)
+            adds = {}
+            if change.op == "add":
+                adds[key] = _item(held.pk, change)
+            else:
+                _item_step(held.pk, change)
+    bulk.insert(_ADD, list(adds.values()), _ADD_AGAIN)
 
 
 def _item_step(chat: int, change: ItemChange) -> None:
-    if change.op == "remove":
-        _many(_REMOVE, [(change.chat_seq, chat, change.id)])
-    elif change.op == "clear":
-        _many(_CLEAR, [(change.chat_seq, chat)])
-    elif change.op == "move":
-        _many(_MOVE, [(change.block or "", chat, change.id)])
+    with connection.cursor() as cursor:
+        if change.op == "remove":
+            cursor.execute(_REMOVE, [change.chat_seq, chat, change.id])
+        elif change.op == "clear":
+            cursor.execute(_CLEAR, [change.chat_seq, chat])
+        elif change.op == "move":
+            cursor.execute(_MOVE, [change.block or "", chat, change.id])
 
 
 def _item(chat: int, change: ItemChange) -> Row:

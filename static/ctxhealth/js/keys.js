@@ -1,7 +1,7 @@
 "use strict";
 /* Every task from the keyboard. Letters open and move; none of them acts on an agent. */
 (() => {
-  const rows = () => [...document.querySelectorAll("#rows tr:not(.more) .c-chat a, .ev > summary")];
+  const rows = () => [...document.querySelectorAll("#rows tr:not(.more) td:nth-child(2) a, .ev > summary")];
   const here = () => document.activeElement?.closest("tr, .ev");
   const move = (step) => {
     const links = rows();

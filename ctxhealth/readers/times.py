@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 # A step back of less than this is rows written out of order; a longer one is another clock.
@@ -26,7 +26,7 @@ def _from_text(text: str) -> int | None:
     except ValueError:
         return None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        moment = moment.replace(tzinfo=timezone.utc)  # noqa: UP017  Python 3.10
     ms = round(moment.timestamp() * 1000)
     return ms if 0 <= ms <= _LATEST else None
 

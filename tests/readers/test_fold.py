@@ -155,3 +155,13 @@ def test_a_synthetic_reply_counts_as_answered_and_is_neither_load_nor_empty() ->
     row = shown(read(session.lines())[1]).row
     assert (row.requests, row.load.value, row.empty_replies) == (2, 20_000, 0)
     assert row.state is State.HEALTHY
+
+
+def test_unreadable_lines_are_counted_on_the_chat_and_are_no_crisis() -> None:
+    session = Session()
+    session.turn("m1", 20_000)
+    lines = [*session.lines(), b"rubbish", b'{"type":"us', b"\x00\x00"]
+    session.turn("m2", 21_000)
+    row = shown(read([*lines, *session.lines()[2:]])[1]).row
+    assert (row.unreadable_lines, row.load.value) == (3, 21_000)
+    assert row.severity in (None, "info")

@@ -372,3 +372,34 @@ def test_memory_does_not_grow_with_the_file(server: Server, start: Start, tmp_pa
     assert len(replies(server)) == 302
     # The line of 5 MB is held as bytes, as text and as a value for a moment.
     assert 0 < peak < 90 * 1024
+
+
+def test_the_command_needs_neither_django_nor_msgspec(tmp_path: Path) -> None:
+    code = """
+import sys
+for name in ("django", "msgspec", "tiktoken", "channels"):
+    sys.modules[name] = None
+from ctxhealth.cli import main
+sys.exit(main(["tail", sys.argv[1], "--token", "x"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "none.jsonl")], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (2, f"There is no file {tmp_path / 'none.jsonl'}.\n")
+    session = Session()
+    session.turn("m1", 20_000)
+    code = (
+        code.split("from ctxhealth.cli")[0]
+        + """
+from ctxhealth.cli.windows import window_of
+from ctxhealth.readers.claude_code import ClaudeCodeReader
+reader = ClaudeCodeReader(window_of=window_of())
+for line in open(sys.argv[1], "rb"):
+    reader.feed(line)
+assert reader.counts["model.replied"] == 0
+reader.finish()
+assert reader.counts["model.replied"] == 1
+"""
+    )
+    path = session.write(tmp_path / "s.jsonl")
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)

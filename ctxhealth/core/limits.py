@@ -81,6 +81,18 @@ def crosses(value: int, trigger: int, inclusive: bool) -> bool:
     return value >= trigger if inclusive else value > trigger
 
 
+def overdue_line(state: ChatState, thresholds: Thresholds) -> int | None:
+    """Above this a compaction is overdue where the agent declares no trigger.
+
+    90% of the budget, but never more than 25,000 tokens below it: agents with a window of a
+    million start at a fixed distance from its end.
+    """
+    budget = state.limits.budget
+    if budget is None:
+        return None
+    return max(int(thresholds.overdue_share * budget), budget - thresholds.overdue_room)
+
+
 def forget_model(state: ChatState) -> None:
     """Another model: nothing learned about the old one holds."""
     limits, meter = state.limits, state.meter

@@ -208,6 +208,9 @@ class Requests(Part):
     durations: list[int] = []
     # Answered requests above the trigger since the last attempt.
     above: int = 0
+    # Those of them that came close to the budget, and whether a turn began since the first.
+    tight: int = 0
+    turn_passed: bool = False
     overflow: bool = False
     overflow_seq: int | None = None
     overflow_prompt: int | None = None

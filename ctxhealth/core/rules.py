@@ -30,6 +30,8 @@ class Thresholds:
     # The meter.
     undercount: float = 0.8
     overcount: float = 1.25
+    # A pair with the budget between its counts: they must differ by more than rounding.
+    crossing: float = 0.95
     calibration_pairs: int = 3
     window_conflict_share: float = 0.02
     evidence_share: float = 0.25

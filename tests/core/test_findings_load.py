@@ -183,6 +183,33 @@ class TestSaturated:
             story.reply(load + index)
         assert "overdue" not in story.codes()
 
+    def between_turns(self, requests: int, load: int = 165_000) -> Story:
+        story = Story().opened(trigger={"tokens": 160_000}).turn("t1").reply(140_000)
+        for index in range(requests):
+            story.reply(load + index)
+        return story
+
+    def test_an_agent_that_compacts_between_turns_has_until_the_next_one(self) -> None:
+        story = self.between_turns(5)
+        assert story.codes() == {"near_trigger"}
+        story.ends(turn="t1").turn("t2").compacts(165_005, 40_000).reply(40_500)
+        assert story.codes() == set()
+
+    def test_a_turn_that_began_without_an_attempt_is_late(self) -> None:
+        story = self.between_turns(2).ends(turn="t1").turn("t2").reply(165_500)
+        assert story.severity("overdue") == "warning"
+
+    def test_within_one_long_turn_it_is_overdue_near_the_budget(self) -> None:
+        assert self.between_turns(2, load=180_000).codes() == {"near_trigger"}
+        assert self.between_turns(3, load=180_000).severity("overdue") == "warning"
+
+    def test_an_agent_seen_to_compact_within_turns_is_late_within_one(self) -> None:
+        story = Story().opened(trigger={"tokens": 160_000}).turn().reply(161_000)
+        story.say("compaction.started", attempt="a", trigger="proactive", phase="mid_turn")
+        story.say("compaction.finished", attempt="a", reported="ok", before=161_000, after=50_000)
+        story.reply(50_500).reply(161_000).reply(161_500)
+        assert story.severity("over_trigger") == "warning"
+
     def test_a_compaction_that_runs_is_an_attempt(self) -> None:
         story = self.above(2, trigger={"tokens": 160_000})
         story.say("compaction.started", attempt="a", trigger="proactive")
@@ -238,6 +265,9 @@ class TestMeter:
 
     def test_one_pair_with_the_budget_between_is_enough(self) -> None:
         assert Story().opened().reply(196_500, local=120_000).severity("undercount") == "warning"
+
+    def test_a_pair_that_nearly_agrees_is_none_even_around_the_budget(self) -> None:
+        assert "undercount" not in Story().opened().reply(196_500, local=190_000).codes()
 
     def test_a_ratio_of_four_fifths_is_fine(self) -> None:
         story = Story().opened()

@@ -23,7 +23,7 @@ def _over_trigger(state: ChatState, t: Thresholds, at: int) -> Verdict:
     limits, above = state.limits, state.requests.above
     if above < 2 or limits.trigger_source != "declared" or state.compactions.running:
         return None
-    if not is_pressed(state):
+    if not is_pressed(state) or not _had_its_chance(state):
         return None
     return (WARNING, trigger_measure(state), limits.trigger, limits.trigger_scope, above)
 
@@ -38,29 +38,23 @@ def _say_over_trigger(facts: Facts) -> str:
 
 
 def _overdue(state: ChatState, t: Thresholds, at: int) -> Verdict:
-    limits, above = state.limits, state.requests.above
-    if above < t.overdue_requests or state.compactions.running or not is_pressed(state):
+    limits, requests = state.limits, state.requests
+    if state.compactions.running:
         return None
-    measure = trigger_measure(state)
-    if limits.trigger_source == "declared":
-        return (WARNING, measure, limits.trigger, limits.trigger_scope, above, True)
-    line = overdue_line(state, t)
-    load = load_now(state)
-    if load is None or line is None or load <= line:
+    declared = limits.trigger_source == "declared" and is_pressed(state)
+    if declared and requests.above >= t.overdue_requests and _had_its_chance(state):
+        measure = trigger_measure(state)
+        return (WARNING, measure, limits.trigger, limits.trigger_scope, requests.above, True)
+    if requests.tight < t.overdue_requests:
         return None
-    return (WARNING, load, limits.budget, "prompt", above, False)
+    return (WARNING, load_now(state), limits.budget, "prompt", requests.tight, False)
 
 
-def overdue_line(state: ChatState, t: Thresholds) -> int | None:
-    """Above this a compaction is overdue where the agent declares no trigger.
-
-    90% of the budget, but never more than 25,000 tokens below it: agents with a window of a
-    million start at a fixed distance from its end.
-    """
-    budget = state.limits.budget
-    if budget is None:
-        return None
-    return max(int(t.overdue_share * budget), budget - t.overdue_room)
+def _had_its_chance(state: ChatState) -> bool:
+    """Many agents compact only between turns: until the next one began nothing is missing."""
+    if state.requests.turn_passed or not state.turns.count:
+        return True
+    return any(view.phase == "mid_turn" for view in state.compactions.recent)
 
 
 def _say_overdue(facts: Facts) -> str:
@@ -102,8 +96,9 @@ DEFINITIONS = (
         check=_over_trigger,
         sentence=_say_over_trigger,
         recommended=_try_now,
-        doc="Above a declared trigger, and one further request went out without an attempt. A "
-        "learned or assumed trigger is never a reason.",
+        doc="Above a declared trigger, and one further request went out without an attempt, in the "
+        "next turn where the agent compacts between turns only. A learned or assumed trigger is "
+        "never a reason.",
         actions=("compact_summarize", "compact_fallback"),
     ),
     Definition(
@@ -114,8 +109,9 @@ DEFINITIONS = (
         check=_overdue,
         sentence=_say_overdue,
         recommended=_try_now,
-        doc="3 requests above the declared trigger without an attempt; where the trigger is "
-        "learned or assumed, above 90% of the budget and within 25,000 tokens of it.",
+        doc="3 requests without an attempt: above the declared trigger where the agent had the "
+        "beginning of a turn to compact at, else above 90% of the budget and within 25,000 tokens "
+        "of it.",
         actions=("compact_summarize", "compact_fallback"),
     ),
     Definition(

@@ -120,7 +120,8 @@ def _count(state: ChatState, view: AttemptView, skipped: bool) -> None:
     compactions.finished += 1
     compactions.outcomes[view.outcome.value] = compactions.outcomes.get(view.outcome.value, 0) + 1
     if view.outcome not in NOT_COUNTED and not skipped:
-        state.requests.above = 0
+        state.requests.above = state.requests.tight = 0
+        state.requests.turn_passed = False
     _count_summarizer(state, view)
     if "emptied" in view.flags:
         compactions.emptied, compactions.emptied_seq = view.attempt, view.finished_seq

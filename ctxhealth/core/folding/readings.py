@@ -27,7 +27,7 @@ def provider_reading(
     _set(state, prompt, "provider", name, added, doubt, context)
     meter.mismatch = False
     if sent is not None and sent.local is not None and not sent.delta and doubt is None:
-        calibrate(state, sent.local, prompt)
+        calibrate(state, sent.local, prompt, context.rules.thresholds.crossing)
 
 
 def unreliable_reading(
@@ -153,14 +153,15 @@ def _above_window(state: ChatState, prompt: int, added: int, context: Context) -
     return None
 
 
-def calibrate(state: ChatState, local: int, prompt: int) -> None:
+def calibrate(state: ChatState, local: int, prompt: int, crossing: float) -> None:
     """One more pair of the agent's count and the provider's, of a full request."""
     meter, budget = state.meter, state.limits.budget
     meter.pairs.append(local / prompt)
     if len(meter.pairs) > CALIBRATION_PAIRS:
         del meter.pairs[0]
     meter.calibration = median_ratio(meter.pairs)
-    meter.crossed = budget is not None and local <= budget < prompt
+    apart = local < crossing * prompt
+    meter.crossed = budget is not None and apart and local <= budget < prompt
 
 
 def _watch_truncation(state: ChatState, prompt: int, added: int, sent: OpenRequest | None) -> None:

@@ -17,7 +17,7 @@ from ctxhealth.core.folding.recovery import recovery_failed, recovery_reading
 from ctxhealth.core.folding.relief import judge_relief, overflow_after_attempt
 from ctxhealth.core.folding.replies import take_reply
 from ctxhealth.core.latching import is_pressed
-from ctxhealth.core.limits import settle_limits
+from ctxhealth.core.limits import overdue_line, settle_limits
 from ctxhealth.core.meter import load_now
 from ctxhealth.core.parts import DURATIONS, OPEN_REQUESTS, TEXT, OpenRequest
 from ctxhealth.core.state import ChatState
@@ -116,7 +116,8 @@ def _take_usage(
     if sent is not None and sent.generation < meter.generation:
         # Built before the compaction: it says nothing about the context after it.
         if counted.prompt is not None and sent.local is not None and not sent.delta:
-            calibrate(state, sent.local, counted.prompt)
+            crossing = context.rules.thresholds.crossing
+            calibrate(state, sent.local, counted.prompt, crossing)
         return counted.prompt if counted.doubt is None else None
     if counted.doubt is not None and counted.prompt is not None:
         unreliable_reading(state, counted.prompt, event.request, counted.doubt, context)
@@ -136,17 +137,11 @@ def _after_reply(
     sent: OpenRequest | None,
     context: Context,
 ) -> None:
-    requests = state.requests
     generation = state.compactions.finished if sent is None else sent.generation
     judge_relief(state, generation, context)
     meaningful = take_reply(state, event, prompt, context.at)
     pressed = is_pressed(state)
-    if pressed:
-        requests.above += 1
-        infer_latch(state, context)
-    elif pressed is False:
-        requests.above = 0
-        end_inferred(state, context)
+    _count_above(state, pressed, context)
     if any(record.view.kind in BY_LOAD for record in state.latches.open.values()):
         refresh_latches(state, context)
     if state.recovery is not None:
@@ -154,6 +149,22 @@ def _after_reply(
             recovery_failed(state)
         elif not state.meter.pending:
             recovery_reading(state, generation, _is_over(state, pressed))
+
+
+def _count_above(state: ChatState, pressed: bool | None, context: Context) -> None:
+    """Answered requests above the trigger, and close to the budget, since the last attempt."""
+    requests = state.requests
+    load, line = load_now(state), overdue_line(state, context.rules.thresholds)
+    if load is not None and line is not None:
+        requests.tight = requests.tight + 1 if load > line else 0
+    if pressed:
+        requests.above += 1
+        infer_latch(state, context)
+    elif pressed is False:
+        requests.above = 0
+        requests.turn_passed = False
+        if state.latches.open:
+            end_inferred(state, context)
 
 
 def _is_over(state: ChatState, pressed: bool | None) -> bool:

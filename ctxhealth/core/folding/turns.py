@@ -18,6 +18,8 @@ def on_turn_started(state: ChatState, event: TurnStarted, context: Context) -> N
     turns.turn, turns.kind, turns.open = event.turn, event.kind, True
     turns.opened_seq = context.seq
     turns.count += 1
+    if state.requests.above:
+        state.requests.turn_passed = True
     turns.replies = 0
     if event.kind == "user":
         turns.user_count += 1

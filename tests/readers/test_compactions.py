@@ -223,9 +223,9 @@ def test_a_load_that_stays_is_an_inferred_attempt_in_every_turn_that_begins_with
         session.turn(f"m{number}", load)
     _, events = read(session.lines())
     attempts = of(events, "compaction.finished")
-    assert [(done["inferred"], done["before"]) for done in attempts] == [
-        (True, 170_000),
-        (True, 170_405),
+    assert [(done["inferred"], done["before"], done["after"]) for done in attempts] == [
+        (True, 170_000, 170_000),
+        (True, 170_405, 170_405),
     ]
     assert all(done["reason"].startswith("Inferred:") for done in attempts)
     # Each stands before the request that it did not keep small.

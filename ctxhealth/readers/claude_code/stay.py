@@ -59,10 +59,12 @@ class Stay(Part):
             "or automatic compaction is switched off."
         )
         attempt = f"inferred-{self.count}-{short(turn or '')}"
+        # A compaction of this program that fails leaves the history as it was.
         return [
             self._line.make(
                 "compaction.finished", ts, attempt=attempt, trigger="proactive", scope="prompt",
-                reported="not_recorded", inferred=True, before=self.load, reason=reason,
+                reported="not_recorded", inferred=True, before=self.load, after=self.load,
+                reason=reason,
             )
         ]  # fmt: skip
 

@@ -130,7 +130,7 @@ def _button(
         action,
         primary=first and not obstacle,
         available=not obstacle,
-        why=obstacle or ("" if first else against.get(kind, "")),
+        why=obstacle or ("" if first else against.get(kind) or _doubt(kind, detail.latches)),
         query=_latch_query(kind, detail.latches),
         busy=bool(obstacle) and obstacle == busy,
     )
@@ -145,7 +145,7 @@ def obstacle_to(kind: str, detail: ChatDetail, *, busy: str = "") -> str:
         return f"The agent is {summary.connection.value}: nothing can reach it."
     if kind not in summary.command_kinds:
         return "This agent does not offer it."
-    if kind == "clear_latch" and not clearable(detail.latches):
+    if kind == "clear_latch" and not open_latches(detail.latches):
         return "The agent reports no latch: there is nothing to clear."
     return busy
 
@@ -154,16 +154,20 @@ def open_latches(latches: Iterable[LatchView]) -> list[LatchView]:
     return [latch for latch in latches if latch.cleared_at is None]
 
 
-def clearable(latches: Iterable[LatchView]) -> list[LatchView]:
-    """Open latches that an agent reported; one that was only inferred has no handle."""
-    return [latch for latch in open_latches(latches) if not latch.inferred]
+def _doubt(kind: str, latches: Iterable[LatchView]) -> str:
+    """An inferred latch has no handle: the press is possible, and the agent will say so."""
+    if kind == "clear_latch" and all(latch.inferred for latch in open_latches(latches)):
+        return "The agent reports no latch; it will refuse."
+    return ""
 
 
 def _latch_query(kind: str, latches: Sequence[LatchView]) -> str:
     """The latch a bare *Clear latch* means: an unjustified one before any other."""
     from urllib.parse import urlencode
 
-    standing = sorted(clearable(latches), key=lambda latch: latch.justified is not False)
+    standing = sorted(
+        open_latches(latches), key=lambda latch: (latch.inferred, latch.justified is not False)
+    )
     if kind != "clear_latch" or not standing:
         return ""
     return "?" + urlencode({"latch": standing[0].latch})

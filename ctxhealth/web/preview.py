@@ -9,7 +9,7 @@ from ctxhealth.core.model import ChatDetail, LatchView
 from ctxhealth.engine import Cut, History, Item, Plan, Topic, default_target, plan_fallback
 from ctxhealth.engine.history import Scope
 from ctxhealth.store.queries import ChatRow
-from ctxhealth.web.actions import ACTIONS, Action, clearable
+from ctxhealth.web.actions import ACTIONS, Action, open_latches
 from ctxhealth.web.format import number, plural, words
 
 MAX_CUTS = 8
@@ -199,7 +199,7 @@ def _plan_notes(plan: Plan | None, why: str, *, own: bool) -> Sequence[str]:
 
 def _notes(kind: str, chat: ChatRow, detail: ChatDetail) -> list[str]:
     notes = []
-    if kind == "clear_latch" and not clearable(detail.latches):
+    if kind == "clear_latch" and not open_latches(detail.latches):
         notes.append("Nothing is latched now; the agent will refuse.")
     if detail.summary.turn_open:
         notes.append(

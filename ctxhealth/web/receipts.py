@@ -74,9 +74,9 @@ def _says(command: CommandRow) -> str:
 def _result(command: CommandRow) -> str:
     if command.before is None or command.after is None:
         return ""
+    change = f"{number(command.before)} → {number(command.after)} tokens"
     freed = command.before - command.after
-    share = percent(freed, command.before)
-    return f"{number(command.before)} → {number(command.after)} tokens, {share} freed"
+    return f"{change}, {percent(freed, command.before)} freed" if freed > 0 else change
 
 
 def _stations(state: str) -> tuple[Station, ...]:

@@ -55,10 +55,11 @@ def test_what_the_agent_cannot_do_is_shown_but_not_offered() -> None:
     assert not fallback.primary
 
 
-def test_an_inferred_latch_cannot_be_cleared() -> None:
-    detail = factories.detail(latches=(factories.latch(inferred=True),))
+def test_clearing_a_latch_that_was_only_inferred_warns_before_the_press() -> None:
+    detail = factories.detail(latches=(factories.latch(inferred=True),), findings=())
     clear = next(b for b in buttons_of(detail) if b.action.kind == "clear_latch")
-    assert not clear.available
+    assert clear.available
+    assert clear.why == "The agent reports no latch; it will refuse."
 
 
 def test_a_bare_clear_latch_means_the_unjustified_one() -> None:
@@ -112,6 +113,11 @@ def test_a_receipt_says_what_it_waits_for_and_why_it_was_refused() -> None:
     assert waits.says == "The agent waits for a safe point: a running model call"
     refused = receipt_of(factories.command(state="refused", state_reason="holder_alive"))
     assert refused.says == "The agent refused: holder alive"
+
+
+def test_a_restored_history_is_not_said_to_have_freed_anything() -> None:
+    done = factories.command(state="succeeded", before=61_500, after=140_261)
+    assert receipt_of(done).result == "61,500 → 140,261 tokens"
 
 
 def test_an_unknown_end_is_never_called_done() -> None:

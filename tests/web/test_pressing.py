@@ -230,7 +230,7 @@ def test_a_receipt_asks_again_until_it_is_final(robot: Agent, operator: Client) 
     final = operator.get(receipt, headers=HTMX).content.decode()
     assert "every 1s" not in final
     assert "Cancelled" in final
-    assert operator.post(f"{receipt}cancel/", headers=HTMX).status_code == 409
+    assert operator.post(f"{receipt}cancel/", headers=HTMX).status_code == 400
 
 
 def test_a_viewer_cannot_cancel(robot: Agent, operator: Client, viewer: Client) -> None:

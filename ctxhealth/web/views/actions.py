@@ -14,7 +14,7 @@ from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import ChatRow, CommandRow
 from ctxhealth.web.access import PageRequest, may_operate, member, refuse, why_not_operate
-from ctxhealth.web.actions import ACTIONS, clearable, obstacle_to
+from ctxhealth.web.actions import ACTIONS, obstacle_to, open_latches
 from ctxhealth.web.forms import PressForm
 from ctxhealth.web.origin import address_of, request_id_of
 from ctxhealth.web.preview import preview_of
@@ -125,7 +125,7 @@ def _dialog(
         "key": secrets.token_urlsafe(24),
         "suggested": form["reason"].value() or _suggested(detail),
         "latch": chosen.latch if chosen else latch,
-        "latches": clearable(detail.latches),
+        "latches": open_latches(detail.latches),
         "command": request.GET.get("command", "") or form["command"].value() or "",
         "trouble": trouble,
     }  # fmt: skip
@@ -134,7 +134,7 @@ def _dialog(
 
 
 def _latch(detail: ChatDetail, wanted: str) -> LatchView | None:
-    standing = clearable(detail.latches)
+    standing = open_latches(detail.latches)
     return next((latch for latch in standing if latch.latch == wanted), None)
 
 
@@ -220,7 +220,7 @@ def command_cancel(request: PageRequest, command_id: str) -> HttpResponse:
     try:
         row = writes.command_cancel(command_id=command_id, by=request.user, ip=address_of(request))
     except writes.Refused as refusal:
-        return refuse(request, refusal.detail, 403 if refusal.reason == "no_right" else 409)
+        return refuse(request, refusal.detail, 403 if refusal.reason == "no_right" else 400)
     if not request.htmx and row.chat is not None:
         return redirect("chat", row.chat)
     return HttpResponse(status=204)

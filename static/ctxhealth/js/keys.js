@@ -23,6 +23,7 @@
     if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
     const typing = e.target.matches("input, textarea, select, [contenteditable]");
     if (typing) { if (e.key === "Escape") e.target.blur(); return; }
+    if (e.key === " " && e.target.matches("a[role=button]")) { e.preventDefault(); e.target.click(); return; }
     if (document.querySelector("dialog[open]")) return;
     if (going && Date.now() - going < 1500) {
       going = 0;

@@ -156,7 +156,8 @@
 
   // What went wrong is said, so that nobody believes a button worked.
   const trouble = (text) => { const box = byId("trouble"); box.textContent = text; box.hidden = !text; const dlg = dialog?.open && byId("dialog-body"); if (dlg && text) { let p = dlg.querySelector("[data-trouble]"); if (!p) { p = document.createElement("p"); p.dataset.trouble = ""; p.className = "notice error"; p.setAttribute("role", "alert"); dlg.prepend(p); } p.textContent = text; } };
-  document.addEventListener("htmx:responseError", (e) => trouble(`The server answered ${e.detail.xhr.status}: this did not happen. Reload the page and try again.`));
+  const said = (xhr) => new DOMParser().parseFromString(xhr.responseText || "", "text/html").querySelector("main section p")?.textContent.trim();
+  document.addEventListener("htmx:responseError", (e) => trouble(said(e.detail.xhr) || `The server answered ${e.detail.xhr.status}: this did not happen. Reload the page and try again.`));
   document.addEventListener("htmx:sendError", () => trouble("The server cannot be reached: nothing was sent."));
   document.addEventListener("htmx:timeout", () => trouble("The server did not answer in time: whether it happened is not known. Look at the commands."));
   document.addEventListener("htmx:afterRequest", (e) => { if (e.detail.successful) trouble(""); });

@@ -47,12 +47,14 @@ class Spec:
 class Body:
     """History and reporting of one chat. Not thread-safe: its loop's thread owns it.
 
-    ``latency`` is how long a model takes to answer, in seconds.
+    ``latency`` is how long a model takes to answer, in seconds. ``ratio`` is the agent's own count
+    over the provider's.
     """
 
     def __init__(self, chat: Chat, spec: Spec, latency: float = 0.0) -> None:
         self.chat, self.spec, self.latency = chat, spec, latency
         self.history = History(system=spec.system, tools=spec.tools)
+        self.ratio = spec.ratio
         self.turn: str | None = None
         self.outcome: str | None = None
         self.compactions = 0
@@ -69,7 +71,7 @@ class Body:
     @property
     def prompt(self) -> int:
         """Tokens of the prompt as the provider counts them."""
-        return round(self.history.total("prompt") / self.spec.ratio)
+        return round(self.history.total("prompt") / self.ratio)
 
     # history -------------------------------------------------------------------------------
 
@@ -96,7 +98,11 @@ class Body:
         return Topic(self.new_id("topic"), items)
 
     def _item(self, role: str, kind: str, text: str, **links: Any) -> Item:
-        return Item(self.new_id("m"), role, kind, count(text), text=text, **links)
+        return Item(self.new_id("m"), role, kind, self.count(text), text=text, **links)
+
+    def count(self, text: str) -> int:
+        """Tokens of ``text`` as this agent counts them now."""
+        return round(count(text) * self.ratio / self.spec.ratio)
 
     def begin(self, text: str, kind: str = "user") -> None:
         """A user's message: the current topic becomes a past one, and a turn begins."""

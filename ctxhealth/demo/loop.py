@@ -11,7 +11,6 @@ from typing import Any
 
 from ctxhealth.client import CommandContext, Failed, Refused, Reporter
 from ctxhealth.demo.body import Body
-from ctxhealth.demo.prose import count
 from ctxhealth.engine import History, apply_plan, default_target, plan_fallback
 
 Action = Callable[[], None]
@@ -94,7 +93,7 @@ class Loop:
         """The engine on this chat's real history: backup, plan, apply, report."""
         before = self.body.history
         scope, target = self.goal(context.args.get("target"))
-        plan = plan_fallback(before, target=target, scope=scope, count=count)
+        plan = plan_fallback(before, target=target, scope=scope, count=self.body.count)
         attempt = self.body.new_id("attempt")
         self.body.chat.compaction_started(
             attempt, "forced", scope=scope, before=plan.before, revision=plan.revision[:16]

@@ -68,15 +68,16 @@ class QwenPaw(Loop):
     def turn(self, text: str, result: int = 300) -> None:
         with self.step():
             self.body.begin(text)
-            if result:
-                call = self.body.new_id("call")
-                self.body.ask(self.model, "", calls=(call,))
-                self.body.add("assistant", "tool_call", prose(30, 3), calls=(call,), name="search")
-                self.body.add(
-                    "tool", "tool_result", prose(result, 8), answers=(call,), name="search",
-                    read=True,
-                )  # fmt: skip
+            self.look_up(result)
         self.answer()
+
+    def look_up(self, tokens: int) -> None:
+        call = self.body.new_id("call")
+        self.body.ask(self.model, "", calls=(call,))
+        self.body.add("assistant", "tool_call", prose(30, 3), calls=(call,), name="search")
+        self.body.add(
+            "tool", "tool_result", prose(tokens, 8), answers=(call,), name="search", read=True
+        )
 
     def answer(self) -> None:
         with self.step():
@@ -94,17 +95,18 @@ class QwenPaw(Loop):
     def go_on(self) -> None:
         with self.step():
             self.body.resume()
+        if self.body.ratio == 1:
+            for _ in range(3):
+                with self.step():
+                    self.look_up(200)
         self.answer()
 
     def do_compact_fallback(self, context: Any) -> dict[str, Any]:
-        """Plan on corrected counts: a target in the provider's tokens needs a history in them."""
-        own = self.body.history
-        self.body.replace_history(scaled(own, 1 / RATIO))
-        try:
-            return super().do_compact_fallback(context)
-        finally:
-            self.body.replace_history(scaled(self.body.history, RATIO))
-            self.body.snapshot()
+        """Correct the counts first: a target in the provider's tokens needs a history in them."""
+        if self.body.ratio != 1:
+            self.body.replace_history(scaled(self.body.history, 1 / self.body.ratio))
+            self.body.ratio = 1.0
+        return super().do_compact_fallback(context)
 
 
 def scaled(history: History, factor: float) -> History:

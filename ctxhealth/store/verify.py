@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Min
 
 from ctxhealth.core.changes import Changes
 from ctxhealth.core.fold import Stamp, fold
@@ -35,6 +35,7 @@ from ctxhealth.store.through import call
 from ctxhealth.wire import decode_stored
 
 CHUNK = 200
+TRIES = 5
 COLUMNS = (
     "chat_seq", "version", "conn_no", "fold_version", "summary", "state", "severity_rank",
     "headroom_trigger", "waiting_since", "model", "title", "last_outcome", "latched",
@@ -77,8 +78,20 @@ def verify(*, chat: int | None = None, repair: bool = False) -> Report:
 
 
 def chat_problems(chat_id: int) -> tuple[list[Problem], int]:
-    """What differs in one chat, and how many events were folded to know it."""
-    chat = Chat.objects.get(id=chat_id)
+    """What differs in one chat, and how many events were folded to know it.
+
+    Beside a running server a chat may move on while it is read: then it is read again.
+    """
+    for _ in range(TRIES):
+        chat = Chat.objects.get(id=chat_id)
+        found = _problems_now(chat)
+        if not found[0] or Chat.objects.get(id=chat_id).version == chat.version:
+            break
+    return found
+
+
+def _problems_now(chat: Chat) -> tuple[list[Problem], int]:
+    chat_id = chat.pk
     where = f"chat {chat_id}"
     try:
         rebuilt = _Rebuilt(chat)
@@ -145,19 +158,30 @@ def _held(chat: Chat, state: ChatState, seq: int) -> Held:
 
 
 def _stream_problems() -> Iterator[Problem]:
-    rows = Event.objects.filter(stream__isnull=False).order_by().values("stream")
-    found = {
-        row["stream"]: row for row in rows.annotate(n=Count("id"), low=Min("seq"), high=Max("seq"))
-    }
     for stream in Stream.objects.order_by("id").iterator(CHUNK):
-        row = found.pop(stream.pk, {"n": 0, "low": 1, "high": 0})
-        if (row["n"], row["high"]) != (stream.head, stream.head) or row["low"] != 1:
-            yield Problem(
-                f"stream {stream.pk}",
-                f"head is {stream.head}, stored are {row['n']} events up to {row['high']}",
-            )
-    for stream_id in found:
+        for _ in range(TRIES):
+            what = _stream_problem(stream)
+            if what is None:
+                break
+            before, stream = stream.head, Stream.objects.get(pk=stream.pk)
+            if stream.head == before:
+                yield Problem(f"stream {stream.pk}", what)
+                break
+    known = Stream.objects.values("id")
+    orphans = Event.objects.filter(stream__isnull=False).exclude(stream__in=known)
+    for stream_id in orphans.order_by().values_list("stream_id", flat=True).distinct():
         yield Problem(f"stream {stream_id}", "events of a stream that does not exist")
+
+
+def _stream_problem(stream: Stream) -> str | None:
+    """A stream is whole when its events are 1 to its head; newer ones come with a newer head."""
+    rows = Event.objects.filter(stream=stream, seq__lte=stream.head)
+    found = rows.aggregate(n=Count("id"), low=Min("seq"))
+    beyond = Event.objects.filter(stream=stream, seq__gt=stream.head).exists()
+    if found["n"] == stream.head and (found["low"] or 1) == 1 and not beyond:
+        return None
+    more = ", and some beyond it" if beyond else ""
+    return f"head is {stream.head}, stored are {found['n']} events up to it{more}"
 
 
 def rebuild(chat_id: int) -> None:

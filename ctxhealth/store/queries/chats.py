@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,18 +132,21 @@ def chat_structure(chat_id: int, upto: int) -> Structure | None:
     rows = Event.objects.filter(
         chat_id=chat_id, chat_seq__lte=upto, type="history.snapshot", tombstone=False
     )
-    newest = rows.order_by("-chat_seq").values_list("body", flat=True)[:64]
-    parts: list[HistorySnapshot] = []
-    for body in newest:
-        part = decode_stored(body)
-        if not isinstance(part, HistorySnapshot):
-            continue
-        if parts and part.revision != parts[0].revision:
-            break
-        parts.append(part)
-        if (part.parts or 1) <= 1:
-            break
-    return structure_from_snapshot(parts[::-1]) if parts else None
+    bodies = rows.order_by("-chat_seq").values_list("body", flat=True)
+    newest = _snapshots(bodies[:1])
+    if not newest:
+        return None
+    count = newest[0].parts or 1
+    if count > 1:
+        # Its other parts came just before it.
+        around = _snapshots(bodies[:count])
+        newest = [part for part in around if part.revision == newest[0].revision]
+    return structure_from_snapshot(newest[::-1])
+
+
+def _snapshots(bodies: Iterable[str]) -> list[HistorySnapshot]:
+    events = [decode_stored(body) for body in bodies]
+    return [event for event in events if isinstance(event, HistorySnapshot)]
 
 
 def chat_readings(chat_id: int, points: int = 600) -> list[ReadingPoint]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,15 +27,13 @@ from ctxhealth.store.judging import rules_of
 from ctxhealth.store.models import (
     Chat,
     CompactionAttempt,
-    Event,
     Finding,
     Latch,
     Reading,
 )
 from ctxhealth.store.queries.board import BoardRow, decode_summary
+from ctxhealth.store.queries.items import snapshot_parts
 from ctxhealth.store.replay import advance, replay
-from ctxhealth.wire import decode_stored
-from ctxhealth.wire.events import HistorySnapshot
 
 CACHED_STATES = 200
 MAX_ROWS = 1_000
@@ -129,24 +126,8 @@ def chats_due(now: int) -> int:
 
 def chat_structure(chat_id: int, upto: int) -> Structure | None:
     """The newest whole snapshot at or before event ``upto``; None where there was none."""
-    rows = Event.objects.filter(
-        chat_id=chat_id, chat_seq__lte=upto, type="history.snapshot", tombstone=False
-    )
-    bodies = rows.order_by("-chat_seq").values_list("body", flat=True)
-    newest = _snapshots(bodies[:1])
-    if not newest:
-        return None
-    count = newest[0].parts or 1
-    if count > 1:
-        # Its other parts came just before it.
-        around = _snapshots(bodies[:count])
-        newest = [part for part in around if part.revision == newest[0].revision]
-    return structure_from_snapshot(newest[::-1])
-
-
-def _snapshots(bodies: Iterable[str]) -> list[HistorySnapshot]:
-    events = [decode_stored(body) for body in bodies]
-    return [event for event in events if isinstance(event, HistorySnapshot)]
+    parts = snapshot_parts(chat_id, upto)
+    return structure_from_snapshot(parts) if parts else None
 
 
 def chat_readings(chat_id: int, points: int = 600) -> list[ReadingPoint]:

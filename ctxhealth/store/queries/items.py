@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -59,29 +60,52 @@ def chat_history_mirror(chat_id: int) -> History | None:
     items = chat_items(chat_id, in_context=True, limit=MAX_ITEMS + 1, heavy=False)
     if len(items) > MAX_ITEMS or any(item.tokens is None for item in items):
         return None
-    snapshot = _snapshot(chat_id)
-    if not items and (snapshot is None or not snapshot.bulks):
+    parts = snapshot_parts(chat_id)
+    bulks = [bulk for part in parts for bulk in part.bulks]
+    if not items and not bulks:
         return None
-    bulk_ids = {bulk.id for bulk in snapshot.bulks} if snapshot else set()
-    if snapshot and any(bulk.tokens is None for bulk in snapshot.bulks):
+    if any(bulk.tokens is None for bulk in bulks):
         return None
     return History(
-        system=snapshot.system if snapshot else None,
-        tools=snapshot.tools if snapshot else None,
-        extras=(snapshot.extras if snapshot else None) or 0,
+        system=_size(parts, "system"),
+        tools=_size(parts, "tools"),
+        extras=_size(parts, "extras") or 0,
         bulks=tuple(
             Bulk(id=bulk.id, tokens=bulk.tokens or 0, text=bulk.excerpt, records=bulk.records or 1)
-            for bulk in (snapshot.bulks if snapshot else ())
+            for bulk in bulks
         ),
-        topics=_topics(items, snapshot, bulk_ids),
+        topics=_topics(items, parts, {bulk.id for bulk in bulks}),
         current=_current(items),
     )
 
 
+def snapshot_parts(chat_id: int, upto: int | None = None) -> list[HistorySnapshot]:
+    """The parts of the newest snapshot at or before event ``upto``, in their order."""
+    rows = Event.objects.filter(chat_id=chat_id, type="history.snapshot", tombstone=False)
+    if upto is not None:
+        rows = rows.filter(chat_seq__lte=upto)
+    bodies = rows.order_by("-chat_seq").values_list("body", flat=True)
+    newest = _snapshots(bodies[:1])
+    if newest and (newest[0].parts or 1) > 1:
+        # Its other parts came just before it.
+        around = _snapshots(bodies[: newest[0].parts])
+        newest = [part for part in around if part.revision == newest[0].revision]
+    return newest[::-1]
+
+
+def _snapshots(bodies: Iterable[str]) -> list[HistorySnapshot]:
+    events = [decode_stored(body) for body in bodies]
+    return [event for event in events if isinstance(event, HistorySnapshot)]
+
+
+def _size(parts: list[HistorySnapshot], name: str) -> int | None:
+    return next((size for part in parts if (size := getattr(part, name)) is not None), None)
+
+
 def _topics(
-    items: list[ItemRow], snapshot: HistorySnapshot | None, bulk_ids: set[str]
+    items: list[ItemRow], parts: list[HistorySnapshot], bulk_ids: set[str]
 ) -> tuple[Topic, ...]:
-    titles = {topic.id: topic.title for topic in snapshot.topics} if snapshot else {}
+    titles = {topic.id: topic.title for part in parts for topic in part.topics}
     places: dict[str, list[EngineItem]] = {place: [] for place in titles}
     for item in items:
         if item.place and item.place != "current" and item.place not in bulk_ids:
@@ -109,17 +133,6 @@ def _engine_item(item: ItemRow) -> EngineItem:
         answers=item.answers,
         read=item.read is not False,
     )
-
-
-def _snapshot(chat_id: int) -> HistorySnapshot | None:
-    body = (
-        Event.objects.filter(chat_id=chat_id, type="history.snapshot", tombstone=False)
-        .order_by("-chat_seq")
-        .values_list("body", flat=True)
-        .first()
-    )
-    event = decode_stored(body) if body else None
-    return event if isinstance(event, HistorySnapshot) else None
 
 
 def _row(row: Item) -> ItemRow:

@@ -64,11 +64,13 @@ def receipt_of(command: CommandRow, *, undo: bool = False) -> Receipt:
 
 
 def _says(command: CommandRow) -> str:
-    said = _SAYS.get(command.state, words(command.state))
+    """Where it stands, with the agent's own reason and words."""
+    said = _SAYS.get(command.state, words(command.state)).rstrip(".")
     reason = command.state_reason
-    return f"{said.rstrip('.')}: {words(reason) if ' ' not in reason else reason}" if reason else (
-        said if said.endswith(".") else f"{said}."
-    )  # fmt: skip
+    if reason:
+        said = f"{said}: {words(reason) if ' ' not in reason else reason.rstrip('.')}"
+    told = command.detail if isinstance(command.detail, str) else ""
+    return f"{said}. {told}" if told and told != reason else f"{said}."
 
 
 def _result(command: CommandRow) -> str:

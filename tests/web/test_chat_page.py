@@ -110,9 +110,11 @@ def test_what_has_started_cannot_be_cancelled(state: str) -> None:
 
 def test_a_receipt_says_what_it_waits_for_and_why_it_was_refused() -> None:
     waits = receipt_of(factories.command(state="waiting", state_reason="a running model call"))
-    assert waits.says == "The agent waits for a safe point: a running model call"
-    refused = receipt_of(factories.command(state="refused", state_reason="holder_alive"))
-    assert refused.says == "The agent refused: holder alive"
+    assert waits.says == "The agent waits for a safe point: a running model call."
+    refused = receipt_of(
+        factories.command(state="refused", state_reason="stale", detail="No latch is set.")
+    )
+    assert refused.says == "The agent refused: stale. No latch is set."
 
 
 def test_a_restored_history_is_not_said_to_have_freed_anything() -> None:

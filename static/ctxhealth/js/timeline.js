@@ -42,7 +42,7 @@
     const soft = (i) => data.load[i] != null && (!data.measured[i] || data.measured[i - 1] === false || data.measured[i + 1] === false);
     return [x, data.load.map((v, i) => (data.measured[i] ? v : null)), data.load.map((v, i) => (soft(i) ? v : null)), data.trigger, data.budget, data.window];
   };
-  const highest = () => Math.max(1, ...[data.load, data.trigger, data.budget].flat().filter((v) => v != null));
+  const highest = () => Math.max(1000, ...[data.load, data.trigger, data.budget].flat().filter((v) => v != null));
 
   // The axis holds readings and marks alike, and half a minute where there is only one moment.
   const span = () => {
@@ -149,6 +149,13 @@
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `Load over time, ${data.at.length} readings; the table below holds the same data`);
   };
+  // Marks alone still have a time axis: two moments with an unknown load hold it.
+  const withoutReadings = () => {
+    data.at = span().map((s) => s * 1000);
+    for (const name of ["seq", "load", "trigger", "budget", "window"]) data[name] = [null, null];
+    data.measured = [true, true];
+    data.source = ["unknown", "unknown"];
+  };
   const load = async () => {
     if (loading) { again = true; return; }
     loading = true;
@@ -156,7 +163,9 @@
       const answer = await fetch(box.dataset.series, { credentials: "same-origin", headers: { Accept: "application/json" } });
       if (!answer.ok) return;
       data = await answer.json();
-      if (!data.at.length) { box.textContent = "No reading yet: the drawing begins with the first reply that says its usage."; plot = null; return; }
+      const marked = Object.values(data.lanes).some((lane) => lane.length);
+      if (!data.at.length && !marked) { box.textContent = "Nothing to draw yet: it begins with the first request or compaction."; plot = null; return; }
+      if (!data.at.length) withoutReadings();
       if (!plot) box.replaceChildren();
       if (plot && plot.zoomed) plot.setData(columns(), false);
       else if (plot) plot.setData(columns(), true);

@@ -31,6 +31,7 @@ BATCH = 1_000
 # Above this rate a short wait gathers more events for one fsync; below it nobody waits.
 LINGER_RATE = 500
 LINGER_S = 0.002
+RATE_WINDOW_S = 0.25
 RETRY_S = (0.05, 0.1, 0.25, 0.5, 1.0)
 CALL_SECONDS = 30
 # A press must not wait for a database that is gone; events do.
@@ -62,6 +63,7 @@ class Writer:
         self._batch = batch
         self._waiting = Waiting()
         self._rate = 0.0
+        self._measured = time.monotonic()
         self._fresh = True
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -336,12 +338,11 @@ class Writer:
         counters.batches += 1
         counters.seconds += seconds
         counters.largest_batch = max(counters.largest_batch, work.stored)
-        if work.stored:
-            rate = work.stored / max(seconds, 1e-4)
-            busy_share = min(1.0, work.stored / 50)
-            self._rate += (rate - self._rate) * 0.2 * busy_share
-        else:
-            self._rate *= 0.9
+        # Arrivals over the last quarter of a second or so.
+        now = time.monotonic()
+        passed = max(now - self._measured, 1e-4)
+        self._measured = now
+        self._rate += (work.stored / passed - self._rate) * min(1.0, passed / RATE_WINDOW_S)
 
     # Ends.
 

@@ -73,13 +73,15 @@ def chats_tick(*, now: int | None = None, limit: int = CHUNK) -> int:
 
 def _connect(project: int, hello: Hello, skew_ms: int | None, fence: bool) -> Connected:
     work, now = _unit(), now_ms()
-    agent, _ = Agent.objects.get_or_create(
+    agent, new = Agent.objects.get_or_create(
         project_id=project, name=hello.agent, defaults={"created_at": now}
     )
     stream, _ = Stream.objects.get_or_create(
         agent=agent, epoch=hello.epoch, defaults={"created_at": now}
     )
-    _describe(agent, hello, skew_ms, now)
+    if fence or new:
+        # A post over HTTP says nothing of what a connected agent can do.
+        _describe(agent, hello, skew_ms, now)
     if fence:
         if agent.epoch != hello.epoch:
             commands_of_new_epoch(work, agent.pk, hello.epoch)

@@ -4,7 +4,11 @@
 (() => {
   const body = document.getElementById("rows");
   const button = document.getElementById("resort");
-  if (!body || !button) return;
+  if (!body || !button) {
+    // The page of no chats has no table to put the first one into.
+    document.addEventListener("ctx:frame", (e) => { if (e.detail.type === "order" && e.detail.ids.length) location.reload(); });
+    return;
+  }
   const text = button.querySelector("[data-resort-text]");
   const table = body.closest("table");
   const title = document.title;

@@ -14,6 +14,7 @@ from ctxhealth.core.findings.evaluate import evaluate
 from ctxhealth.core.folding import (
     chat,
     compaction,
+    failures,
     history,
     latches,
     recovery,
@@ -58,7 +59,7 @@ _HANDLERS: dict[type, tuple[Handler, str]] = {
     wire.HistorySnapshot: (history.on_history_snapshot, "snapshot"),
     wire.RequestSent: (requests.on_request_sent, "sent"),
     wire.ModelReplied: (requests.on_model_replied, "replied"),
-    wire.ModelFailed: (requests.on_model_failed, "failed"),
+    wire.ModelFailed: (failures.on_model_failed, "failed"),
     wire.CompactionStarted: (compaction.on_compaction_started, "started"),
     wire.CompactionFinished: (compaction.on_compaction_finished, "finished"),
     wire.LatchSet: (latches.on_latch_set, "latch"),

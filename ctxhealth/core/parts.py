@@ -214,6 +214,7 @@ class Requests(Part):
     overflow: bool = False
     overflow_seq: int | None = None
     overflow_prompt: int | None = None
+    overflow_output: int | None = None
     too_large: bool = False
     retry_local: int | None = None
     retries: int = 0

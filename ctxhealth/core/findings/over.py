@@ -24,16 +24,18 @@ from ctxhealth.core.wording import number
 def _over_window(state: ChatState, t: Thresholds, at: int) -> Verdict:
     requests, window = state.requests, state.limits.window
     if requests.overflow:
-        return (CRITICAL, "refused", requests.overflow_prompt, window)
+        return (CRITICAL, "refused", requests.overflow_prompt, window, requests.overflow_output)
     load = load_now(state)
     if load is None or window is None or load <= window or state.meter.source == "provider":
         return None
-    return (CRITICAL, state.meter.source, load, window)
+    return (CRITICAL, state.meter.source, load, window, None)
 
 
 def _say_over_window(facts: Facts) -> str:
-    source, prompt, window = facts
+    source, prompt, window, output = facts
     if source == "refused":
+        if output and window is not None and int_of(prompt) <= int_of(window):
+            return _say_with_output(int_of(prompt), int_of(output), int_of(window))
         text = "the provider refused the request: the context is too large"
         if prompt is not None:
             text += f", {number(int_of(prompt))}"
@@ -43,6 +45,13 @@ def _say_over_window(facts: Facts) -> str:
     return (
         f"the prompt of {number(int_of(prompt))} is {number(over)} above the window of "
         f"{number(int_of(window))} ({text_of(source)} count)."
+    )
+
+
+def _say_with_output(prompt: int, output: int, window: int) -> str:
+    return (
+        f"the provider refused the request: {number(prompt)} tokens and {number(output)} for the "
+        f"answer are {number(prompt + output - window)} above the window of {number(window)}."
     )
 
 

@@ -1,20 +1,19 @@
-"""Requests to models: sent, answered, failed, refused before they left."""
+"""Requests to models: sent, answered, refused before they left."""
 
 from __future__ import annotations
 
 from ctxhealth.core.folding.chat import take_reply_model
 from ctxhealth.core.folding.context import Context, push
 from ctxhealth.core.folding.latches import BY_LOAD, end_inferred, infer_latch, refresh_latches
-from ctxhealth.core.folding.pairing import accept_pairs, named_pair, overdue_calls
+from ctxhealth.core.folding.pairing import accept_pairs, overdue_calls
 from ctxhealth.core.folding.readings import (
     calibrate,
-    error_reading,
     own_count,
     provider_reading,
     unreliable_reading,
 )
 from ctxhealth.core.folding.recovery import recovery_failed, recovery_reading
-from ctxhealth.core.folding.relief import judge_relief, overflow_after_attempt
+from ctxhealth.core.folding.relief import judge_relief
 from ctxhealth.core.folding.replies import take_reply
 from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.limits import overdue_line, settle_limits
@@ -22,8 +21,8 @@ from ctxhealth.core.meter import load_now
 from ctxhealth.core.parts import DURATIONS, OPEN_REQUESTS, TEXT, OpenRequest
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.usage import count_usage
-from ctxhealth.core.wording import clip, number
-from ctxhealth.wire.events import GuardRefused, ModelFailed, ModelReplied, RequestSent, UsageUpdate
+from ctxhealth.core.wording import clip
+from ctxhealth.wire.events import GuardRefused, ModelReplied, RequestSent, UsageUpdate
 
 
 def on_request_sent(state: ChatState, event: RequestSent, context: Context) -> None:
@@ -97,7 +96,8 @@ def on_model_replied(state: ChatState, event: ModelReplied, context: Context) ->
         take_reply_model(state, event.model, context)
     requests.answered += 1
     requests.overflow = requests.too_large = False
-    requests.overflow_prompt = requests.guard_count = requests.guard_limit = None
+    requests.overflow_prompt = requests.overflow_output = None
+    requests.guard_count = requests.guard_limit = None
     requests.retry_local, requests.retries = None, 0
     requests.last_error = None
     accept_pairs(state.history)
@@ -180,48 +180,6 @@ def _take_duration(state: ChatState, ms: int | None, ts: int, sent: OpenRequest 
         ms = ts - sent.ts
     if ms is not None:
         push(state.requests.durations, ms, DURATIONS)
-
-
-def on_model_failed(state: ChatState, event: ModelFailed, context: Context) -> None:
-    requests = state.requests
-    sent = requests.open.pop(event.request, None)
-    if event.purpose == "utility" or (sent is not None and sent.utility):
-        return
-    requests.failed += 1
-    requests.last_error = event.error
-    if sent is not None and sent.local is not None:
-        requests.retry_local = sent.local
-    if event.error == "overflow":
-        _overflow(state, event, sent, context)
-    elif event.error == "too_large":
-        requests.too_large = True
-    elif event.error == "invalid":
-        named_pair(state, event)
-    context.changes.facts = True
-
-
-def _overflow(
-    state: ChatState, event: ModelFailed, sent: OpenRequest | None, context: Context
-) -> None:
-    requests, limits = state.requests, state.limits
-    requests.overflow, requests.overflow_seq = True, context.seq
-    requests.overflow_prompt = event.stated_prompt
-    stated = event.stated_window
-    if stated:
-        limits.proven = stated
-        if limits.window is None or stated < limits.window or limits.evidence_at_least:
-            limits.evidence, limits.evidence_at_least = stated, False
-            limits.evidence_detail = f"an overflow error states {number(stated)}"
-            settle_limits(state, context.rules)
-    if event.stated_prompt is not None:
-        error_reading(state, event.stated_prompt, event.request, context)
-    generation = state.compactions.finished if sent is None else sent.generation
-    overflow_after_attempt(state, generation, context)
-    for record in state.latches.open.values():
-        if not {"overflow", "reactive"} & set(record.view.bypass):
-            record.rescue_blocked = True
-    refresh_latches(state, context)
-    recovery_failed(state)
 
 
 def on_guard_refused(state: ChatState, event: GuardRefused, context: Context) -> None:

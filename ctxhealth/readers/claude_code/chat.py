@@ -10,17 +10,12 @@ from ctxhealth.readers.claude_code.context import Context
 from ctxhealth.readers.claude_code.failures import Failures
 from ctxhealth.readers.claude_code.items import attachment_item, items_of, result_ids
 from ctxhealth.readers.claude_code.replies import LONG_MS, Replies, request_name
-from ctxhealth.readers.claude_code.rows import (
-    Row,
-    dict_at,
-    one_line,
-    plain_text,
-    text_at,
-)
+from ctxhealth.readers.claude_code.rows import plain_text
 from ctxhealth.readers.claude_code.stay import Stay, WindowOf
-from ctxhealth.readers.claude_code.timeline import Part, Timeline
 from ctxhealth.readers.claude_code.turns import Turns
 from ctxhealth.readers.seen import Seen
+from ctxhealth.readers.timeline import Part, Timeline
+from ctxhealth.readers.values import Row, dict_at, one_line, text_at
 
 _TITLE = 120
 _END_MARKS = ("turn_duration", "stop_hook_summary")

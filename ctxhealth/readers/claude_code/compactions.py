@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ctxhealth.readers.claude_code.context import Context
-from ctxhealth.readers.claude_code.rows import (
-    Row,
-    count_at,
-    dict_at,
-    plain_text,
-    short,
-    text_at,
-)
-from ctxhealth.readers.claude_code.texts import SUMMARY_FRAME, summarizer_error
-from ctxhealth.readers.claude_code.timeline import Part, Timeline
+from ctxhealth.readers.claude_code.rows import plain_text
+from ctxhealth.readers.claude_code.texts import SUMMARY_FRAME
 from ctxhealth.readers.claude_code.turns import Turns
+from ctxhealth.readers.errors import summarizer_error
+from ctxhealth.readers.timeline import Part, Timeline
+from ctxhealth.readers.values import Row, count_at, dict_at, short, text_at
 
 _TRIGGERS = {"auto": "proactive", "manual": "manual"}
 _NOTHING = ("Not enough messages",)

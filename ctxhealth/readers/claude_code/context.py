@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ctxhealth.readers.base import Event
-from ctxhealth.readers.claude_code.rows import Row, dict_at, list_at, short
-from ctxhealth.readers.claude_code.timeline import Part
+from ctxhealth.readers.timeline import Part
+from ctxhealth.readers.values import Row, dict_at, list_at, short
 
 MOST_ITEMS = 20_000
 MOST_CALLS = 2_000

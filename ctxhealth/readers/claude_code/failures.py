@@ -7,17 +7,12 @@ from typing import Any
 from ctxhealth.readers.claude_code import texts
 from ctxhealth.readers.claude_code.compactions import Compactions
 from ctxhealth.readers.claude_code.replies import Replies, request_name
-from ctxhealth.readers.claude_code.rows import (
-    Row,
-    count_at,
-    dict_at,
-    one_line,
-    plain_text,
-    text_at,
-)
+from ctxhealth.readers.claude_code.rows import plain_text
 from ctxhealth.readers.claude_code.stay import Stay
-from ctxhealth.readers.claude_code.timeline import Timeline
 from ctxhealth.readers.claude_code.turns import Turns
+from ctxhealth.readers.errors import model_error
+from ctxhealth.readers.timeline import Timeline
+from ctxhealth.readers.values import Row, count_at, dict_at, one_line, text_at
 
 # Claude Code's own refusal at its blocking limit: the provider was not asked.
 REFUSED = "refused_before_call"
@@ -78,7 +73,7 @@ def _failure(row: Row, text: str, status: int | None, refused: bool) -> dict[str
     words = text.partition(texts.FAILED_COMPACTION)[0]
     prompt, window = texts.stated_sizes(text)
     return {
-        "error": texts.model_error(words, status, stated),
+        "error": model_error(words, status, stated),
         "status": status,
         "detail": text[:2_000],
         "code": REFUSED if refused else stated,

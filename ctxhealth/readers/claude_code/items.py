@@ -6,19 +6,10 @@ and to mark. Images carry neither, so that nobody prices base64 as text.
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from ctxhealth.readers.base import Event
-from ctxhealth.readers.claude_code.rows import (
-    EXCERPT_CHARS,
-    Row,
-    content_blocks,
-    dict_at,
-    list_at,
-    short,
-    text_at,
-)
+from ctxhealth.readers.claude_code.rows import content_blocks
+from ctxhealth.readers.sizes import dumped, sized
+from ctxhealth.readers.values import Row, dict_at, list_at, short, text_at
 
 _MOST_BLOCKS = 500
 
@@ -44,7 +35,7 @@ def attachment_item(row: Row, uuid: str) -> Event | None:
     if not texts:
         return None
     name = (text_at(dict_at(row, "attachment"), "type") or "attachment")[:200]
-    item = _sized("user", "data", "\n".join(texts), name=name)
+    item = sized("user", "data", "\n".join(texts), name=name)
     return {"type": "message.added", "id": short(uuid), **item}
 
 
@@ -61,20 +52,20 @@ def _item(block: Row, role: str) -> Event | None:
     kind = block.get("type")
     if kind == "text":
         text = text_at(block, "text")
-        return None if text is None else _sized(role, "text", text)
+        return None if text is None else sized(role, "text", text)
     if kind in ("thinking", "redacted_thinking"):
-        return _sized(role, "reasoning", text_at(block, "thinking") or "", excerpt=False)
+        return sized(role, "reasoning", text_at(block, "thinking") or "", excerpt=False)
     if kind in ("tool_use", "server_tool_use"):
         return _call(block, role)
     if isinstance(kind, str) and kind.endswith("tool_result"):
         return _result(block)
     if kind == "image":
         return {"role": role, "kind": "image", "excerpt": _about_image(block)}
-    return _sized(role, "data", _dumped(block), name=str(kind)[:200])
+    return sized(role, "data", dumped(block), name=str(kind)[:200])
 
 
 def _call(block: Row, role: str) -> Event:
-    item = _sized(role, "tool_call", _dumped(block.get("input")), name=text_at(block, "name"))
+    item = sized(role, "tool_call", dumped(block.get("input")), name=text_at(block, "name"))
     if text_at(block, "id"):
         item["calls"] = [block["id"][:200]]
     return item
@@ -89,7 +80,7 @@ def _result(block: Row) -> Event:
             parts.append(part["text"])
         elif isinstance(part, dict) and part.get("type") == "image":
             images += 1
-    item = _sized("tool", "tool_result", "\n".join(parts))
+    item = sized("tool", "tool_result", "\n".join(parts))
     if images:
         item["images"] = images
     if text_at(block, "tool_use_id"):
@@ -97,26 +88,6 @@ def _result(block: Row) -> Event:
     if block.get("is_error") is True:
         item["is_error"] = True
     return item
-
-
-def _sized(
-    role: str, kind: str, text: str, *, name: str | None = None, excerpt: bool = True
-) -> Event:
-    item: Event = {"role": role, "kind": kind, "chars": len(text)}
-    if name:
-        item["name"] = name[:200]
-    if excerpt and text:
-        item["excerpt"] = text[:EXCERPT_CHARS]
-    return item
-
-
-def _dumped(value: Any) -> str:
-    if value is None:
-        return ""
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except (ValueError, RecursionError):
-        return ""
 
 
 def _about_image(block: Row) -> str:

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 from ctxhealth.readers.base import Event
 from ctxhealth.readers.claude_code.chat import ChatRows
 from ctxhealth.readers.claude_code.replies import LONG_MS
-from ctxhealth.readers.claude_code.rows import Row, dict_at, is_row, one_line, text_at
+from ctxhealth.readers.claude_code.rows import is_row
 from ctxhealth.readers.claude_code.sidechains import Sidechains
 from ctxhealth.readers.claude_code.stay import WindowOf
 from ctxhealth.readers.objects import ObjectParser, Parsed
 from ctxhealth.readers.seen import Seen
 from ctxhealth.readers.times import millis
 from ctxhealth.readers.troubles import Troubles
+from ctxhealth.readers.values import Row, dict_at, one_line, text_at
 
 _VERSION = 1
 _OPENING = ("user", "assistant", "system", "attachment")

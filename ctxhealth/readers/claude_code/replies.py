@@ -7,10 +7,11 @@ from typing import Any
 from ctxhealth.readers.base import Event
 from ctxhealth.readers.claude_code.context import Context
 from ctxhealth.readers.claude_code.items import items_of
-from ctxhealth.readers.claude_code.rows import Row, dict_at, load_of, short, text_at, wire_usage
+from ctxhealth.readers.claude_code.rows import load_of, wire_usage
 from ctxhealth.readers.claude_code.stay import Stay
-from ctxhealth.readers.claude_code.timeline import Part, Timeline
 from ctxhealth.readers.claude_code.turns import Turns
+from ctxhealth.readers.timeline import Part, Timeline
+from ctxhealth.readers.values import Row, dict_at, short, text_at
 
 _REMEMBERED = 1_024
 _AFTER_CALL_MS = 2_000

@@ -1,49 +1,13 @@
-"""Reading single values out of Claude Code's rows, whose format is internal and changes.
-
-Every accessor gives None or an empty value where a key is missing or of another type.
-"""
+"""Reading Claude Code's rows, whose format is internal and changes."""
 
 from __future__ import annotations
 
-from typing import Any
-
-Row = dict[str, Any]
-# Room for the sender to recognise a secret that stands across the cut at 400 characters.
-EXCERPT_CHARS = 400 + 2_048
+from ctxhealth.readers.values import Row, count_at, dict_at, list_at, text_at
 
 
 def is_row(value: Row) -> bool:
     """A line's own object: those nested in it name no session."""
     return isinstance(value.get("type"), str) and isinstance(value.get("sessionId"), str)
-
-
-def text_at(row: Row, key: str) -> str | None:
-    value = row.get(key)
-    return value if isinstance(value, str) and value else None
-
-
-def dict_at(row: Row, key: str) -> Row:
-    value = row.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def list_at(row: Row, key: str) -> list[Any]:
-    value = row.get(key)
-    return value if isinstance(value, list) else []
-
-
-def count_at(row: Row, *keys: str) -> int | None:
-    """The first of ``keys`` that holds a whole number of at least 0."""
-    for key in keys:
-        value = row.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53:
-            return value
-    return None
-
-
-def short(uuid: str) -> str:
-    """An item's id: enough of the row's uuid to find it in the file, short enough for lists."""
-    return uuid[:13]
 
 
 def content_blocks(row: Row) -> list[Row]:
@@ -61,12 +25,6 @@ def plain_text(row: Row) -> str:
     """All the text of a message, for the short rows that are told apart by what they say."""
     parts = [block["text"] for block in content_blocks(row) if isinstance(block.get("text"), str)]
     return parts[0] if len(parts) == 1 else "\n".join(parts)
-
-
-def one_line(text: str, limit: int) -> str:
-    """``text`` on one line, cut with an ellipsis."""
-    line = " ".join(text[: limit * 4].split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "\u2026"
 
 
 def load_of(usage: Row) -> int | None:

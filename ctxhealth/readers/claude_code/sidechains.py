@@ -7,10 +7,11 @@ from typing import Any
 
 from ctxhealth.readers.claude_code.chat import ChatRows
 from ctxhealth.readers.claude_code.items import result_ids
-from ctxhealth.readers.claude_code.rows import Row, dict_at, plain_text, short, text_at
+from ctxhealth.readers.claude_code.rows import plain_text
 from ctxhealth.readers.claude_code.stay import WindowOf
 from ctxhealth.readers.seen import Seen
 from ctxhealth.readers.times import millis
+from ctxhealth.readers.values import Row, dict_at, short, text_at
 
 MOST_OPEN = 64
 _REMEMBERED = 4_096

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ctxhealth.readers.base import Event
-from ctxhealth.readers.claude_code.rows import Row, count_at, dict_at, short
-from ctxhealth.readers.claude_code.timeline import Part, Timeline
+from ctxhealth.readers.timeline import Part, Timeline
+from ctxhealth.readers.values import Row, count_at, dict_at, short
 
 WINDOW = 200_000
 LEVEL = 170_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ctxhealth.readers.base import Event
-from ctxhealth.readers.claude_code.rows import short
-from ctxhealth.readers.claude_code.timeline import Part, Timeline
+from ctxhealth.readers.timeline import Part, Timeline
+from ctxhealth.readers.values import short
 
 _ENDS = ("end_turn", "stop_sequence", "refusal")
 _CLOSED_BY_MARK = (*_ENDS, None)

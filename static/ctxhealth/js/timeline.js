@@ -42,6 +42,7 @@
     const soft = (i) => data.load[i] != null && (!data.measured[i] || data.measured[i - 1] === false || data.measured[i + 1] === false);
     return [x, data.load.map((v, i) => (data.measured[i] ? v : null)), data.load.map((v, i) => (soft(i) ? v : null)), data.trigger, data.budget, data.window];
   };
+  const known = () => data.load.some((v) => v != null);
   const highest = () => Math.max(1000, ...[data.load, data.trigger, data.budget].flat().filter((v) => v != null));
 
   // The axis holds readings and marks alike, and half a minute where there is only one moment.
@@ -117,12 +118,12 @@
 
   const options = () => ({
     width: box.clientWidth, height: HEIGHT, tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
-    padding: [8, 10, 0, 0], legend: { show: false },
+    padding: [8, 30, 0, 0], legend: { show: false },
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
     scales: { x: { time: true, range: (u, min, max) => (plot && plot.zoomed ? [min, max] : span()) }, y: { range: () => { const top = highest() * 1.06; return [-top * FOOT / (HEIGHT - 40 - FOOT), top]; } } },
     axes: [
       { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 28, incrs: STEPS, values: (u, list, axis, space, step) => list.map((s, i) => stamp(s, list[i - 1], step)) },
-      { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 82, splits: (u, a, min, max, step) => { const out = []; for (let v = 0; v <= max; v += step) out.push(v); return out; }, values: (u, list) => list.map((v) => (v >= 1000 ? `${Math.round(v / 1000)}k` : v)) },
+      { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 82, splits: (u, a, min, max, step) => { const out = []; for (let v = 0; v <= max; v += step) out.push(v); return out; }, values: (u, list) => list.map((v) => (!known() ? "" : v >= 1000 ? `${Math.round(v / 1000)}k` : v)) },
     ],
     series: [
       {},

@@ -44,6 +44,18 @@ def test_a_new_chat_appears_on_the_board_by_itself(launch: LaunchServer, visit: 
         expect(board.locator("#rows > tr").first).to_have_id("row-2", timeout=5_000)
 
 
+def test_the_page_of_no_chats_shows_the_first_one_by_itself(
+    launch: LaunchServer, visit: Visit
+) -> None:
+    server = launch()
+    board = visit(server)
+    until_live(board)
+    expect(board.locator("#rows")).to_have_count(0)
+    with reporter_of(server) as agent:
+        agents.healthy_chat(agent, "c1")
+        expect(board.locator("#row-1")).to_be_visible(timeout=10_000)
+
+
 def test_a_chat_that_no_longer_fits_the_filter_leaves_the_page(
     launch: LaunchServer, visit: Visit
 ) -> None:

@@ -78,5 +78,10 @@ def answered(chat: str, turn: str, load: int) -> list[Body]:
     ]
 
 
+def encoded(seq: int, body: Body) -> bytes:
+    """The event as an agent would send it now."""
+    return msgspec.json.encode({"seq": seq, "ts": now(), **body})
+
+
 def now() -> int:
     return time.time_ns() // 1_000_000

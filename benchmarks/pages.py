@@ -1,0 +1,144 @@
+"""The pages at size: the board with 10,000 chats, a chat with 100,000 events.
+
+    python benchmarks/pages.py [--json FILE] [--chats N] [--events N]
+
+Filled through the store's own writer, served by a real server, fetched as a signed-in operator;
+the time is that of the whole request on this machine, the bound is the design's for the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.live import sign_in  # noqa: E402
+from tests.browser.server import Server  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "results" / "pages.json"
+FETCHES = 15
+
+
+class Row(NamedTuple):
+    """One line of the table; ``bound`` is what the design asks for."""
+
+    name: str
+    value: float
+    unit: str
+    bound: float | None = None
+    note: str = ""
+
+
+def run(chats: int = 10_000, events: int = 100_000) -> list[Row]:
+    """Fill a database of its own and measure."""
+    with tempfile.TemporaryDirectory(prefix="ctxhealth-bench-") as folder:
+        server = Server(Path(folder))
+        server.answer = server.seed(links=1, tokens={"api": ["read"]})
+        long_chat = _fill(server, chats, events)
+        server.start()
+        try:
+            return [*_board(server, chats), *_long_chat(server, long_chat, events)]
+        finally:
+            server.stop()
+
+
+def _board(server: Server, chats: int) -> list[Row]:
+    get = _as_operator(server)
+    took, size = _median(lambda: get("/"))
+    api, _ = _median(lambda: get("/api/v1/chats?limit=100"))
+    title = f"board, 100 of {chats:,} chats"
+    return [
+        Row(f"{title}: page", took, "ms", 100.0),
+        Row(f"{title}: bytes", size / 1_000, "kB", 150.0),
+        Row(f"{title}: API", api, "ms"),
+    ]
+
+
+def _long_chat(server: Server, chat: int, events: int) -> list[Row]:
+    get = _bearer(server)
+    first = _milliseconds(lambda: get(f"/api/v1/chats/{chat}"))
+    whole, _ = _median(lambda: get(f"/api/v1/chats/{chat}"))
+    at, _ = _median(lambda: get(f"/api/v1/chats/{chat}/at/{events // 2}"))
+    log, _ = _median(lambda: get(f"/api/v1/chats/{chat}/events?after={events // 2}"))
+    series, _ = _median(lambda: get(f"/api/v1/chats/{chat}/readings"))
+    title = f"chat with {events:,} events"
+    return [
+        Row(f"{title}: in full, first look", first, "ms", 200.0),
+        Row(f"{title}: in full", whole, "ms", 200.0),
+        Row(f"{title}: as of its middle", at, "ms", 200.0),
+        Row(f"{title}: a page of its log", log, "ms", 200.0),
+        Row(f"{title}: its load over time", series, "ms", 200.0),
+    ]
+
+
+def _as_operator(server: Server) -> Callable[[str], bytes]:
+    return _getter(server, {"Cookie": sign_in(server)})
+
+
+def _bearer(server: Server) -> Callable[[str], bytes]:
+    return _getter(server, {"Authorization": f"Bearer {server.answer['tokens']['api']}"})
+
+
+def _getter(server: Server, headers: dict[str, str]) -> Callable[[str], bytes]:
+    def get(path: str) -> bytes:
+        request = urllib.request.Request(server.origin + path, headers=headers)
+        with urllib.request.urlopen(request) as answer:
+            found: bytes = answer.read()
+        return found
+
+    return get
+
+
+def _median(fetch: Callable[[], bytes]) -> tuple[float, int]:
+    """(milliseconds, bytes) of the median fetch, after two that warm up."""
+    fetch()
+    size = len(fetch())
+    return statistics.median(_milliseconds(fetch) for _ in range(FETCHES)), size
+
+
+def _milliseconds(fetch: Callable[[], bytes]) -> float:
+    began = time.perf_counter()
+    fetch()
+    return 1_000 * (time.perf_counter() - began)
+
+
+def _fill(server: Server, chats: int, events: int) -> int:
+    """In a process of its own, before the server opens the database; the long chat's number."""
+    command = [sys.executable, "-m", "benchmarks.filling", str(chats), str(events)]
+    environment = {**os.environ, "CTXHEALTH_DATA_DIR": str(server.folder)}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return int(done.stdout.split()[-1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--chats", type=int, default=10_000)
+    parser.add_argument("--events", type=int, default=100_000)
+    options = parser.parse_args()
+    rows = run(options.chats, options.events)
+    for row in rows:
+        bound = "" if row.bound is None else f"(bound {row.bound:g})"
+        print(f"{row.name:<56} {row.value:>10,.1f} {row.unit:<4} {bound}")
+    options.json.parent.mkdir(exist_ok=True)
+    options.json.write_text(json.dumps([row._asdict() for row in rows], indent=2) + "\n")
+    return int(any(row.bound is not None and row.value > row.bound for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -284,6 +284,8 @@ def test_transcripts_are_folded_in_their_own_time(sender: Sender) -> None:
     summary = queries.board_page().rows[0].summary
     assert summary.last_event_at is not None and summary.last_event_at < 1_790_000_100_000
     assert summary.connection.value == "read_only"
+    writes.chats_announce(agent=at.stream.agent, conn_no=at.conn_no, connected=False, reason="bye")
+    assert queries.board_page().rows[0].summary.connection.value == "imported"
 
 
 @pytest.mark.asyncio

@@ -136,18 +136,19 @@ def _announce(
     if owner is None or owner.conn_no != conn_no:
         return None
     caps = msgspec.json.decode(owner.caps)
-    rows = Chat.objects.filter(agent_id=agent, closed=False, id__gt=after)
-    rows = rows.filter(last_event_at__gte=now_ms() - ANNOUNCED_MS)
-    found = list(rows.order_by("id").values_list("id", "conn_no")[:limit])
-    for pk, known in found:
+    rows = Chat.objects.filter(agent_id=agent, closed=False, id__gt=after).order_by("id")
+    if connected:
+        rows = rows.exclude(conn_no=conn_no).filter(last_event_at__gte=now_ms() - ANNOUNCED_MS)
+    else:
         # A chat that never heard of this connection has nothing to lose by its end.
-        if (known == conn_no) is connected:
-            continue
+        rows = rows.filter(conn_no=conn_no)
+    found = list(rows.values_list("id", flat=True)[:limit])
+    for pk in found:
         if connected:
             _announce_connected(work, pk, owner, caps)
         else:
             _announce_disconnected(work, pk, conn_no, reason)
-    return found[-1][0] if len(found) == limit else None
+    return found[-1] if len(found) == limit else None
 
 
 def _announce_connected(work: Unit, chat: int, owner: Agent, caps: dict[str, object]) -> None:

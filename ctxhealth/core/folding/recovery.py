@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ctxhealth.core.changes import CommandChange
 from ctxhealth.core.folding.context import Context
+from ctxhealth.core.latching import is_pressed
+from ctxhealth.core.meter import load_now
 from ctxhealth.core.parts import TEXT
 from ctxhealth.core.state import RECENT_COMMANDS, ChatState, CommandRecord, Recovery
 from ctxhealth.core.wording import clip
@@ -22,7 +24,7 @@ def on_server_command(state: ChatState, event: ServerCommand, context: Context) 
     """The server's half of a command: queued, sent, expired, cancelled, unknown."""
     record = state.commands.get(event.command)
     if record is None:
-        record = _remember(state, event.command, event.kind, event.state, context.at)
+        record = _remember(state, event.command, event.kind, event.state, context)
         record.by = event.by
     else:
         record.kind = event.kind
@@ -44,7 +46,7 @@ def on_command_progress(state: ChatState, event: CommandProgress, context: Conte
     """The agent's half. Terminal is final: a replayed result changes nothing."""
     record = state.commands.get(event.command)
     if record is None:
-        record = _remember(state, event.command, "", event.state, context.at)
+        record = _remember(state, event.command, "", event.state, context)
     elif record.state in _FINAL:
         context.odd(f"command {event.command} is {record.state}, {event.state} came after")
         return
@@ -69,15 +71,45 @@ def on_command_progress(state: ChatState, event: CommandProgress, context: Conte
 
 
 def start_recovery(state: ChatState, command: str, kind: str, context: Context) -> None:
+    """Wait for reading and answer, or settle at once where the agent was faster than its receipt.
+
+    An agent's loop may send the next request, and be answered, before its receipt arrives.
+    """
+    counted = _counted_since(state, command, kind)
+    if counted and still_over(state):
+        return
     state.recovery = Recovery(
         command=command,
         kind=kind,
         at=context.at,
         seq=context.seq,
         generation=state.compactions.finished,
-        reading=kind == "continue",
+        reading=counted or kind == "continue",
         answer=state.turns.waiting_since is None,
     )
+    _settle(state)
+
+
+def still_over(state: ChatState) -> bool:
+    """Still over: above a declared or learned trigger, or above the budget."""
+    if state.limits.trigger_source in ("declared", "learned") and is_pressed(state):
+        return True
+    load, budget = load_now(state), state.limits.budget
+    return load is not None and budget is not None and load > budget
+
+
+def _counted_since(state: ChatState, command: str, kind: str) -> bool:
+    """Whether the newest reading already shows what the command did.
+
+    It is of a request built after a compaction that ran since the command was given; a cleared
+    latch needs no compaction where the load is fine.
+    """
+    if load_now(state) is None or state.compactions.unjudged is not None:
+        return False
+    given = state.commands[command].seq
+    if any((view.finished_seq or 0) > given for view in state.compactions.recent):
+        return True
+    return kind == "clear_latch" and not still_over(state)
 
 
 def recovery_reading(state: ChatState, generation: int, over: bool) -> None:
@@ -120,9 +152,11 @@ def _settle(state: ChatState) -> None:
         state.recovery = None
 
 
-def _remember(state: ChatState, command: str, kind: str, progress: str, at: int) -> CommandRecord:
+def _remember(
+    state: ChatState, command: str, kind: str, progress: str, context: Context
+) -> CommandRecord:
     if len(state.commands) >= RECENT_COMMANDS:
         del state.commands[next(iter(state.commands))]
-    record = CommandRecord(kind=kind, state=progress, at=at)
+    record = CommandRecord(kind=kind, state=progress, at=context.at, seq=context.seq)
     state.commands[command] = record
     return record

@@ -12,7 +12,7 @@ from ctxhealth.core.folding.readings import (
     provider_reading,
     unreliable_reading,
 )
-from ctxhealth.core.folding.recovery import recovery_failed, recovery_reading
+from ctxhealth.core.folding.recovery import recovery_failed, recovery_reading, still_over
 from ctxhealth.core.folding.relief import judge_relief
 from ctxhealth.core.folding.replies import take_reply
 from ctxhealth.core.latching import is_pressed
@@ -148,7 +148,7 @@ def _after_reply(
         if event.content is not None and not meaningful:
             recovery_failed(state)
         elif not state.meter.pending:
-            recovery_reading(state, generation, _is_over(state, pressed))
+            recovery_reading(state, generation, still_over(state))
 
 
 def _count_above(state: ChatState, pressed: bool | None, context: Context) -> None:
@@ -165,14 +165,6 @@ def _count_above(state: ChatState, pressed: bool | None, context: Context) -> No
         requests.turn_passed = False
         if state.latches.open:
             end_inferred(state, context)
-
-
-def _is_over(state: ChatState, pressed: bool | None) -> bool:
-    """Still over: above a declared or learned trigger, or above the budget."""
-    if pressed and state.limits.trigger_source in ("declared", "learned"):
-        return True
-    load, budget = load_now(state), state.limits.budget
-    return load is not None and budget is not None and load > budget
 
 
 def _take_duration(state: ChatState, ms: int | None, ts: int, sent: OpenRequest | None) -> None:
@@ -201,5 +193,5 @@ def on_usage_update(state: ChatState, event: UsageUpdate, context: Context) -> N
         generation = state.compactions.finished
         judge_relief(state, generation, context)
         if state.recovery is not None and not state.meter.pending:
-            recovery_reading(state, generation, _is_over(state, is_pressed(state)))
+            recovery_reading(state, generation, still_over(state))
     context.changes.facts = True

@@ -88,6 +88,9 @@ class Meter(Part):
     request: str | None = None
     seq: int | None = None
     doubt: str | None = None
+    # What stands beside a count in doubt, and where that is from: last, after, input, added.
+    instead: int | None = None
+    instead_from: str = ""
     pending: bool = False
     estimate: int | None = None
     # Compactions that changed the history: a request built before the last one is stale.
@@ -107,7 +110,14 @@ class Meter(Part):
     trend: list[int | None] = []
     identical: int = 0
     identical_added: int = 0
+    identical_from: int = 0
     truncated: bool = False
+    expected: int | None = None
+    # The agent's own gauge: how many replies it has shown the same count for.
+    frozen: int = 0
+    frozen_answered: int = 0
+    frozen_added: int = 0
+    frozen_from: int = 0
     bytes_ok: bool = False
     mismatch: bool = False
     steps_alike: int = 0

@@ -37,7 +37,7 @@ class Thresholds:
     evidence_share: float = 0.25
     truncated_share: float = 0.6
     identical_requests: int = 3
-    cumulative_steps: int = 3
+    cumulative_steps: int = 2
     # Compaction.
     stalled_attempts: int = 2
     summarizer_failures: int = 3

@@ -8,11 +8,16 @@ from ctxhealth.wire.parts import Usage, UsageIteration
 
 
 class Counted(NamedTuple):
-    """``prompt`` None: usage says nothing about it. ``doubt`` says why it cannot be right."""
+    """``prompt`` None: usage says nothing about it. ``doubt`` says why it cannot be right.
+
+    ``without_cache`` is the input alone where it is large enough to hold the cached tokens
+    already, as usage of another dialect would: what the prompt is if they were added twice.
+    """
 
     prompt: int | None
     output: int | None
     doubt: str | None = None
+    without_cache: int | None = None
 
 
 def count_usage(usage: Usage | None) -> Counted:
@@ -23,7 +28,7 @@ def count_usage(usage: Usage | None) -> Counted:
     prompt = _anthropic(usage) if usage.dialect == "anthropic" else usage.input
     if not prompt:
         return _without_input(usage)
-    return Counted(prompt, usage.output)
+    return Counted(prompt, usage.output, None, _without_cache(usage))
 
 
 def _anthropic(usage: Usage) -> int | None:
@@ -35,6 +40,13 @@ def _anthropic(usage: Usage) -> int | None:
     if usage.input is None:
         return None
     return usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
+
+
+def _without_cache(usage: Usage) -> int | None:
+    cached = (usage.cache_read or 0) + (usage.cache_write or 0)
+    if usage.dialect != "anthropic" or usage.iterations or not cached or usage.input is None:
+        return None
+    return usage.input if usage.input >= cached else None
 
 
 def _pass_load(iteration: UsageIteration) -> int:

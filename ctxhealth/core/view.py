@@ -144,7 +144,8 @@ def reading_of(state: ChatState) -> Reading:
             source=Source.PENDING,
             at=meter.at,
             chat_seq=meter.seq,
-            reason="compacted since; no request has been counted yet",
+            reliable=meter.doubt is None,
+            reason=meter.doubt or "compacted since; no request has been counted yet",
         )
     return Reading(
         value=meter.value,

@@ -46,9 +46,16 @@ def suppressor(state: ChatState, code: str) -> str | None:
                 return meter
     if code == "stalled" and _loops_first(state):
         return "looping"
+    if code == "stalled" and "cumulative_usage" in findings and _rests_on_load(state):
+        return "cumulative_usage"
     if code == "looping" and "stalled" in findings and not _loops_first(state):
         return "stalled"
     return None
+
+
+def _rests_on_load(state: ChatState) -> bool:
+    """Whether relief is read off the provider's count, and no refusal says otherwise."""
+    return state.limits.trigger_scope == "prompt" and not state.requests.overflow
 
 
 def _loops_first(state: ChatState) -> bool:

@@ -12,28 +12,39 @@ from ctxhealth.core.findings.definition import (
     only,
     text_of,
 )
-from ctxhealth.core.meter import corrected, load_now, median_ratio
+from ctxhealth.core.meter import corrected, estimate_after, load_now, median_ratio
 from ctxhealth.core.model import State
 from ctxhealth.core.parts import Fact
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import number
 
+_INSTEAD = {
+    "last": "; the last one that can be is {}",
+    "after": "; after the compaction the agent counts {}",
+    "input": "; counted once it is {}",
+    "added": "; with what was added since it is about {}",
+}
+
 
 def _unreliable(state: ChatState, t: Thresholds, at: int) -> Verdict:
     meter = state.meter
     if meter.doubt is not None:
-        return (WARNING, meter.value, meter.doubt)
+        value = meter.estimate if meter.pending else meter.value
+        return (WARNING, value, meter.doubt, meter.instead, meter.instead_from)
     if meter.mismatch:
-        return (WARNING, None, "before and after of a compaction count different things")
+        return (WARNING, None, "before and after of a compaction count different things", None, "")
     return None
 
 
 def _say_unreliable(facts: Facts) -> str:
-    value, doubt = facts
+    value, doubt, instead, source = facts
     if value is None:
         return f"the count cannot be compared: {text_of(doubt)}."
-    return f"the count of {number(int_of(value))} cannot be right: {text_of(doubt)}."
+    text = f"the count of {number(int_of(value))} cannot be right: {text_of(doubt)}"
+    if instead is not None:
+        text += _INSTEAD[text_of(source)].format(number(int_of(instead)))
+    return text + "."
 
 
 def _undercount(state: ChatState, t: Thresholds, at: int) -> Verdict:
@@ -115,23 +126,33 @@ def _say_conflict(facts: Facts) -> str:
 def _cumulative(state: ChatState, t: Thresholds, at: int) -> Verdict:
     meter = state.meter
     if meter.steps_alike >= t.cumulative_steps:
-        return (WARNING, "steps", meter.value, meter.previous)
+        return (WARNING, "steps", meter.value, meter.previous, meter.growth[-1])
     if meter.no_fall >= 2:
-        return (WARNING, "no_fall", meter.value, meter.no_fall)
+        return (WARNING, "no_fall", meter.value, meter.no_fall, _after_last(state))
+    return None
+
+
+def _after_last(state: ChatState) -> int | None:
+    """What the agent counts after its newest compaction, in prompt tokens."""
+    for view in reversed(state.compactions.recent):
+        if view.freed:
+            return estimate_after(state, view.after, view.after_scope or view.scope)
     return None
 
 
 def _say_cumulative(facts: Facts) -> str:
-    form, value, other = facts
+    form, value, other, real = facts
     if form == "steps":
         return (
             f"usage grows by about {number(int_of(other))} with every request: it is a running "
-            f"total, {number(int_of(value))} is not the load."
+            f"total, not the load of {number(int_of(value))}; the last request alone is about "
+            f"{number(int_of(real))}."
         )
-    return (
-        f"usage did not fall after {number(int_of(other))} successful compactions: it looks like "
-        "a running total."
+    text = (
+        f"usage did not fall after {number(int_of(other))} successful compactions: "
+        f"{number(int_of(value))} looks like a running total"
     )
+    return text + (f"; the agent counts {number(int_of(real))}." if real is not None else ".")
 
 
 def _unknown(state: ChatState, t: Thresholds, at: int) -> Verdict:
@@ -149,9 +170,11 @@ DEFINITIONS = (
         check=_unreliable,
         sentence=_say_unreliable,
         recommended=only("Nothing to do in the chat: wait for the next request's count."),
-        doc="Zero parts with a total, a request accepted above the window that nothing explains, "
-        "a step above the window without an item, a count of exactly the window, or before and "
-        "after in different scopes. Findings of load that rest on it are held back.",
+        doc="Zero parts with a total, a request accepted above the window that nothing explains "
+        "(also where its cached tokens were added twice), a step above the window without an "
+        "item, a count of exactly the window, an agent's count that stands still over 3 replies "
+        "while the history grows, or before and after in different scopes. The count that can be "
+        "right stands beside it. Findings of load that rest on it are held back.",
         actions=("manual",),
     ),
     Definition(
@@ -186,8 +209,8 @@ DEFINITIONS = (
         check=_cumulative,
         sentence=_say_cumulative,
         recommended=only("Report the usage of each single request."),
-        doc="Equal increments over equal turns that the items do not explain, or no fall after 2 "
-        "successful compactions.",
+        doc="2 increments as large as the first request that the items do not explain, or no fall "
+        "after 2 successful compactions. The single request behind it is named beside.",
         actions=("manual",),
     ),
     Definition(

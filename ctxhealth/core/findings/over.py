@@ -112,22 +112,23 @@ def _say_projected(facts: Facts) -> str:
 def _truncates(state: ChatState, t: Thresholds, at: int) -> Verdict:
     meter = state.meter
     if meter.identical >= t.identical_requests:
-        return (CRITICAL, "identical", meter.identical, meter.value)
+        grown = meter.identical_added - meter.identical_from
+        return (CRITICAL, "identical", meter.identical, meter.value, (meter.value or 0) + grown)
     if meter.truncated:
-        return (CRITICAL, "bytes", 1, meter.value)
+        return (CRITICAL, "bytes", 1, meter.value, meter.expected)
     return None
 
 
 def _say_truncates(facts: Facts) -> str:
-    form, count, value = facts
+    form, count, value, sent = facts
     if form == "identical":
         return (
             f"{number(int_of(count))} requests counted exactly {number(int_of(value))} tokens "
-            "while the history grew: the provider cuts the prompt silently."
+            f"while the prompt grew to about {number(int_of(sent))}: the provider cuts it silently."
         )
     return (
-        f"the provider counted {number(int_of(value))} tokens, far below what was sent: it cuts "
-        "the prompt silently."
+        f"the provider counted {number(int_of(value))} tokens, far below the about "
+        f"{number(int_of(sent))} that were sent by their bytes: it cuts the prompt silently."
     )
 
 

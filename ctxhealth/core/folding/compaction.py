@@ -9,13 +9,14 @@ from ctxhealth.core.changes import ItemChange
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.history import remove_items
 from ctxhealth.core.folding.latches import end_inferred, refresh_latches
-from ctxhealth.core.folding.readings import learn_trigger, record_point
+from ctxhealth.core.folding.readings import doubt_estimate, learn_trigger, record_point
 from ctxhealth.core.folding.relief import NOT_COUNTED, decide, heal_summarizer
 from ctxhealth.core.limits import fixed_part
 from ctxhealth.core.meter import estimate_after, projection
 from ctxhealth.core.model import AttemptView, Outcome, Relief
 from ctxhealth.core.parts import OPEN_REQUESTS
 from ctxhealth.core.state import RECENT_ATTEMPTS, RECENT_MARKS, ChatState, Mark
+from ctxhealth.core.wording import number
 from ctxhealth.wire.events import CompactionFinished, CompactionStarted
 
 _UNCHANGED = frozenset({Outcome.NOT_NEEDED, Outcome.NOTHING_FOLDABLE, Outcome.REFUSED})
@@ -169,6 +170,8 @@ def _apply(
     scope = view.after_scope or view.scope
     estimate = estimate_after(state, view.after, scope)
     meter.pending, meter.estimate = True, estimate
+    if estimate is not None and estimate == state.limits.window:
+        doubt_estimate(state, f"a count of exactly the window, {number(estimate)}, looks clamped")
     meter.source = "pending"
     meter.at, meter.seq, meter.request = context.at, context.seq, None
     meter.added_before = meter.added

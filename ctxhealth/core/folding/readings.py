@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from ctxhealth.core.folding.context import Context, push
+from ctxhealth.core.folding.plausible import (
+    above_window,
+    own_doubt,
+    watch_counter,
+    watch_truncation,
+)
 from ctxhealth.core.limits import settle_limits, settle_trigger
 from ctxhealth.core.meter import median_ratio
 from ctxhealth.core.model import ReadingPoint, Source
-from ctxhealth.core.parts import CALIBRATION_PAIRS, GROWTH_STEPS, TREND_POINTS, OpenRequest
+from ctxhealth.core.parts import (
+    CALIBRATION_PAIRS,
+    GROWTH_STEPS,
+    TREND_POINTS,
+    Meter,
+    OpenRequest,
+)
 from ctxhealth.core.state import ChatState
-from ctxhealth.core.wording import number
+from ctxhealth.core.usage import Counted
 
 
 def provider_reading(
-    state: ChatState, prompt: int, name: str, sent: OpenRequest | None, context: Context
+    state: ChatState, counted: Counted, name: str, sent: OpenRequest | None, context: Context
 ) -> None:
-    """An accepted request with the provider's own count."""
-    meter, limits = state.meter, state.limits
+    """An accepted request with the provider's own count, which is not None."""
+    meter, prompt = state.meter, counted.prompt or 0
     added = meter.added if sent is None else sent.added
-    doubt = None
-    if limits.window is not None and prompt > limits.window:
-        doubt = _above_window(state, prompt, added, context)
+    doubt = above_window(state, counted, added, context)
     if doubt is None:
         _learn(state, prompt, added, context)
     if sent is None or not sent.delta:
-        _watch_truncation(state, prompt, added, sent)
-    _set(state, prompt, "provider", name, added, doubt, context)
+        watch_truncation(state, prompt, added, sent, context)
+    beside = None if counted.without_cache is None else (counted.without_cache, "input")
+    _set(state, prompt, "provider", name, added, doubt, context, beside)
     meter.mismatch = False
     if sent is not None and sent.local is not None and not sent.delta and doubt is None:
         calibrate(state, sent.local, prompt, context.rules.thresholds.crossing)
@@ -41,17 +52,20 @@ def own_count(
     state: ChatState, value: int, source: str, name: str | None, added: int, context: Context
 ) -> None:
     """A count of the agent's side or an estimate; checked against what is possible."""
-    window = state.limits.window
-    doubt = None
-    if window is not None and value == window:
-        doubt = f"a count of exactly the window, {number(window)}, looks clamped"
-    elif window is not None and value > window and state.meter.good is not None:
-        step = value - (state.meter.good + added - state.meter.added_before)
-        if step > window:
-            doubt = f"a step of {number(step)} tokens without an item"
+    meter = state.meter
+    doubt = own_doubt(state, value, source, added)
     if doubt is None:
         _grow(state, value, source, added, context)
-    _set(state, value, source, name, added, doubt, context)
+    frozen = source == "agent" and meter.frozen > 1
+    beside = (value + added - meter.frozen_from, "added") if frozen else None
+    _set(state, value, source, name, added, doubt, context, beside)
+
+
+def doubt_estimate(state: ChatState, doubt: str) -> None:
+    """The agent's own count after a compaction cannot be right; the one before it can."""
+    meter = state.meter
+    meter.doubt = doubt
+    meter.instead, meter.instead_from = meter.good, "last"
 
 
 def error_reading(state: ChatState, prompt: int, name: str, context: Context) -> None:
@@ -85,8 +99,10 @@ def _set(
     added: int,
     doubt: str | None,
     context: Context,
+    beside: tuple[int, str] | None = None,
 ) -> None:
     meter = state.meter
+    _stand_beside(meter, doubt, beside)
     meter.value, meter.source = value, source
     meter.at, meter.request, meter.seq = context.at, name, context.seq
     meter.doubt = doubt
@@ -98,6 +114,20 @@ def _set(
     if len(meter.trend) > TREND_POINTS:
         del meter.trend[0]
     record_point(state, context)
+
+
+def _stand_beside(meter: Meter, doubt: str | None, beside: tuple[int, str] | None) -> None:
+    """What to show beside a count in doubt: the newest one that can be right."""
+    if doubt is None:
+        meter.instead, meter.instead_from = None, ""
+    elif beside is not None:
+        meter.instead, meter.instead_from = beside
+    elif meter.pending:
+        meter.instead, meter.instead_from = meter.estimate, "after"
+        # What was read before the compaction says nothing about the prompts after it.
+        meter.good = None
+    elif meter.doubt is None:
+        meter.instead, meter.instead_from = meter.good, "last"
 
 
 def _learn(state: ChatState, prompt: int, added: int, context: Context) -> None:
@@ -119,38 +149,8 @@ def _grow(state: ChatState, value: int, source: str, added: int, context: Contex
         push(meter.growth, step, GROWTH_STEPS)
         if window and step > context.rules.thresholds.jump_share * window:
             meter.step, meter.jump_item = step, state.history.biggest_new
-        _watch_counter(state, step, added, value)
+        watch_counter(meter, step, added, value, context.rules.thresholds.cumulative_steps)
     state.history.biggest_new, state.history.biggest_new_tokens = None, 0
-
-
-def _watch_counter(state: ChatState, step: int, added: int, value: int) -> None:
-    """Equal steps as large as the first reading, which the items do not explain: cumulative."""
-    meter = state.meter
-    if meter.previous is None:
-        meter.previous = meter.good
-    first = meter.previous or 0
-    explained = added - meter.added_before
-    alike = first > 0 and abs(step - first) <= 0.05 * first and explained < step / 2
-    meter.steps_alike = meter.steps_alike + 1 if alike else 0
-
-
-def _above_window(state: ChatState, prompt: int, added: int, context: Context) -> str | None:
-    """Accepted above the window: either the window is wrong, or the meter is."""
-    meter, limits = state.meter, state.limits
-    larger = sorted(candidate.value for candidate in limits.candidates if candidate.value >= prompt)
-    if meter.good is None or meter.good_source != "provider" or meter.pending:
-        proves = bool(larger)
-    else:
-        expected = meter.good + max(0, added - meter.added_before) + (meter.completion or 0)
-        share = context.rules.thresholds.evidence_share
-        proves = abs(prompt - expected) <= share * prompt
-    if not proves or meter.steps_alike >= context.rules.thresholds.cumulative_steps:
-        return f"{number(prompt)} accepted above a window of {number(limits.window)}"
-    limits.evidence = larger[0] if larger else prompt
-    limits.evidence_at_least = not larger
-    limits.evidence_detail = f"a request of {number(prompt)} tokens was accepted"
-    settle_limits(state, context.rules)
-    return None
 
 
 def calibrate(state: ChatState, local: int, prompt: int, crossing: float) -> None:
@@ -162,24 +162,6 @@ def calibrate(state: ChatState, local: int, prompt: int, crossing: float) -> Non
     meter.calibration = median_ratio(meter.pairs)
     apart = local < crossing * prompt
     meter.crossed = budget is not None and apart and local <= budget < prompt
-
-
-def _watch_truncation(state: ChatState, prompt: int, added: int, sent: OpenRequest | None) -> None:
-    """A count that stands still while the history grows, or far below the bytes that were sent."""
-    meter = state.meter
-    if meter.good == prompt and meter.identical and added > meter.identical_added:
-        meter.identical += 1
-    else:
-        meter.identical = 1
-    meter.identical_added = added
-    meter.truncated = False
-    if sent is None or not sent.bytes:
-        return
-    expected = sent.bytes / 4
-    if meter.bytes_ok and prompt < 0.6 * expected:
-        meter.truncated = True
-    elif abs(prompt - expected) <= 0.25 * prompt:
-        meter.bytes_ok = True
 
 
 def learn_trigger(state: ChatState, before: int, context: Context) -> None:

@@ -123,7 +123,7 @@ def _take_usage(
         unreliable_reading(state, counted.prompt, event.request, counted.doubt, context)
         return None
     if counted.prompt is not None:
-        provider_reading(state, counted.prompt, event.request, sent, context)
+        provider_reading(state, counted, event.request, sent, context)
         return counted.prompt if meter.doubt is None else None
     if sent is not None and sent.local is not None and not sent.delta:
         own_count(state, sent.local, "local", event.request, sent.added, context)

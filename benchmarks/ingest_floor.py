@@ -12,6 +12,7 @@ import queue
 import sqlite3
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -19,10 +20,8 @@ import uvicorn
 
 from ctxhealth.wire.events import AgentEvent
 
-try:
+with suppress(ImportError):
     import pysqlite3 as sqlite3  # type: ignore[no-redef]
-except ImportError:
-    pass
 
 BATCH = 1_000
 LINGER_S = 0.002

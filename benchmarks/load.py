@@ -11,6 +11,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -184,10 +185,8 @@ def paced(conn: Conn, per_second: float, seconds: float) -> list[float]:
             conn.out += conn.frames[sent][1]
             sent += 1
         if conn.out:
-            try:
+            with suppress(BlockingIOError):
                 conn.out = conn.out[conn.sock.send(conn.out) :]
-            except BlockingIOError:
-                pass
         if _read(conn):
             now = time.perf_counter()
             while done < sent and conn.frames[done][0] <= conn.acked:

@@ -217,7 +217,7 @@ class Protocol(RuleBasedStateMachine):
 
 
 def test_whatever_happens_the_log_is_whole_and_the_fold_is_what_is_stored() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Protocol,
         settings=settings(
             max_examples=12,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ctxhealth.store import queries
@@ -17,8 +19,12 @@ def topic(name: str, tokens: int) -> dict[str, object]:
 
 
 def test_a_snapshot_in_parts_is_put_together(sender: Sender) -> None:
-    first = {"revision": "r1", "topics": [topic("old", 5)], "current": {"tokens": 1}}
-    parts = [
+    first: dict[str, Any] = {
+        "revision": "r1",
+        "topics": [topic("old", 5)],
+        "current": {"tokens": 1},
+    }
+    parts: list[dict[str, Any]] = [
         {"revision": "r2", "part": 1, "parts": 2, "system": 40, "topics": [topic("one", 10)]},
         {"revision": "r2", "part": 2, "parts": 2, "topics": [topic("two", 20)],
          "current": {"tokens": 30, "messages": 2}},

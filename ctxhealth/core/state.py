@@ -7,10 +7,11 @@ the items themselves live in the store's own table. Times are server millisecond
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
-from ctxhealth.core.model import AttemptView, LatchView
+from ctxhealth.core.model import AttemptView, LatchView, View
 from ctxhealth.core.parts import Fact, Facts, History, Limits, Meter, Part, Requests
 
 # Raised whenever the same events fold to another state: stored states are then rebuilt.
@@ -209,17 +210,33 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(ChatState)
 
 
+def shape_of(*bases: type[msgspec.Struct]) -> bytes:
+    """Four bytes that change with any field of the Structs below ``bases``."""
+    found = sorted(
+        (cls.__name__, cls.__struct_fields__, tuple(map(str, cls.__annotations__.values())))
+        for base in bases
+        for cls in base.__subclasses__()
+    )
+    return crc32(repr(found).encode()).to_bytes(4, "big")
+
+
+# Parts are stored without names: bytes of another shape could be read into the wrong fields.
+_SHAPE = shape_of(Part, View)
+
+
 def new_state(chat: str, opened_at: int) -> ChatState:
     """The state before the first event."""
     return ChatState(chat=chat, opened_at=opened_at, state_since=opened_at)
 
 
 def encode_state(state: ChatState) -> bytes:
-    """The state as bytes; only states of the same FOLD_VERSION may be read back."""
-    return _ENCODER.encode(state)
+    """The state as bytes, behind the mark of its shape."""
+    return _SHAPE + _ENCODER.encode(state)
 
 
 def decode_state(data: bytes) -> ChatState:
     """Inverse of ``encode_state``. Raises msgspec.MsgspecError where the bytes do not fit."""
-    state: ChatState = _DECODER.decode(data)
+    if data[: len(_SHAPE)] != _SHAPE:
+        raise msgspec.DecodeError("the state was stored in another shape")
+    state: ChatState = _DECODER.decode(memoryview(data)[len(_SHAPE) :])
     return state

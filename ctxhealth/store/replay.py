@@ -6,8 +6,11 @@ rebuild gives.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from ctxhealth.core.changes import Changes
 from ctxhealth.core.fold import Stamp, fold
@@ -17,6 +20,7 @@ from ctxhealth.store.models import Checkpoint, Event
 from ctxhealth.wire import decode_stored
 
 CHUNK = 2_000
+_LOG = logging.getLogger(__name__)
 
 
 class Replayed(NamedTuple):
@@ -80,7 +84,12 @@ def _checkpoint(chat: int, upto: int | None) -> Replayed | None:
     row = rows.order_by("-chat_seq").values_list("chat_seq", "state").first()
     if row is None:
         return None
-    return Replayed(decode_state(bytes(row[1])), row[0], 0)
+    try:
+        return Replayed(decode_state(bytes(row[1])), row[0], 0)
+    except msgspec.MsgspecError as error:
+        # The log is the truth: what cannot be read of it in short is read in full.
+        _LOG.warning("chat %s: the checkpoint at %s is passed over: %s", chat, row[0], error)
+        return None
 
 
 def log_of(chat: int, after: int, upto: int | None) -> Iterator[tuple[int, int, str]]:

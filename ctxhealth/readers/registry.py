@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from ctxhealth.readers.base import Reader
 from ctxhealth.readers.claude_code import ClaudeCodeReader
+from ctxhealth.readers.codex import CodexReader
 from ctxhealth.readers.objects import ObjectParser
+from ctxhealth.readers.pi import PiReader
 
 # As much of a file's beginning as is looked at.
 HEAD_BYTES = 64 * 1024
@@ -38,26 +40,30 @@ _CLAUDE_CODE_TYPES = frozenset(
     }
 )  # fmt: skip
 
+
+def _is_codex(row: dict[str, Any]) -> bool:
+    return "payload" in row and row.get("type") in ("session_meta", "response_item", "turn_context")
+
+
+def _is_pi(row: dict[str, Any]) -> bool:
+    return row.get("type") == "session" and "id" in row and "sessionId" not in row
+
+
+def _is_opencode(row: dict[str, Any]) -> bool:
+    return "session" in row or ("info" in row and "parts" in row)
+
+
+def _is_gemini(row: dict[str, Any]) -> bool:
+    return "sessionId" in row and ("projectHash" in row or "messages" in row)
+
+
 FORMATS: tuple[Format, ...] = (
     Format("claude-code", "a Claude Code session", _is_claude_code, ClaudeCodeReader),
-    Format(
-        "codex", "a Codex rollout",
-        lambda row: row.get("type") in ("session_meta", "response_item", "turn_context")
-        and "payload" in row, None,
-    ),
-    Format(
-        "pi", "a pi session",
-        lambda row: row.get("type") == "session" and "id" in row and "sessionId" not in row, None,
-    ),
-    Format(
-        "opencode", "an opencode export",
-        lambda row: "session" in row or ("info" in row and "parts" in row), None,
-    ),
-    Format(
-        "gemini", "a Gemini CLI session",
-        lambda row: "sessionId" in row and ("projectHash" in row or "messages" in row), None,
-    ),
-)  # fmt: skip
+    Format("codex", "a Codex rollout", _is_codex, CodexReader),
+    Format("pi", "a pi session", _is_pi, PiReader),
+    Format("opencode", "an opencode export", _is_opencode, None),
+    Format("gemini", "a Gemini CLI session", _is_gemini, None),
+)
 
 
 def sniff(head: bytes) -> Format | None:

@@ -20,6 +20,14 @@ def sized(
     return item
 
 
+def no_result(call: str) -> Event:
+    """Stands for what a program puts in the place of a result that never came."""
+    return {
+        "type": "message.added", "id": f"none-{call}"[:200], "role": "tool",
+        "kind": "tool_result", "chars": 0, "answers": [call], "name": "no result",
+    }  # fmt: skip
+
+
 def dumped(value: Any) -> str:
     if value is None:
         return ""

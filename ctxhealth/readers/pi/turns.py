@@ -1,0 +1,72 @@
+"""Turns: a prompt and the loop it starts. An error may be tried again: the next row tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxhealth.readers.timeline import Part, Timeline
+
+# A message that the user sent while tools ran is written right behind their results.
+_JOINS_MS = 2_000
+
+
+class Turns(Part):
+    """``turn`` is the open one; ``error`` in it how its last request failed, if it did."""
+
+    kept = ("turn",)
+
+    def __init__(self, line: Timeline) -> None:
+        self._line = line
+        self.turn: dict[str, Any] | None = None
+
+    @property
+    def id(self) -> str | None:
+        return self.turn["id"] if self.turn is not None else None
+
+    def prompt(self, id: str, ts: int) -> bool:
+        """A prompt; False where it only joins the loop that goes on by itself."""
+        turn = self.turn
+        if turn is not None and turn["held"] == "tools" and ts - turn["at"] <= _JOINS_MS:
+            return False
+        self.settled(ts, superseded=True)
+        self._start(id, ts, "user")
+        return True
+
+    def ensure(self, id: str, ts: int) -> None:
+        """A reply without a prompt of its own: the loop goes on by itself."""
+        if self.turn is None:
+            self._start(id, ts, "continuation")
+
+    def replied(self, held: str, finish: str | None, ts: int) -> None:
+        """``held``: text, tools or nothing. A reply that asks for no tool ends the turn."""
+        assert self.turn is not None
+        self.turn |= {"held": held, "error": None, "at": ts}
+        if finish in ("stop", "length") and held != "tools":
+            self.end("answered" if held == "text" else "silent", ts)
+
+    def result(self, ts: int) -> None:
+        """A result of a tool came: the next request follows."""
+        if self.turn is not None:
+            self.turn["at"] = ts
+
+    def failed(self, error: str) -> None:
+        assert self.turn is not None
+        self.turn["error"], self.turn["held"] = error[:400], "nothing"
+
+    def settled(self, ts: int, *, superseded: bool = False) -> None:
+        """Nothing more of this turn came: an error was its end."""
+        if self.turn is None:
+            return
+        if self.turn["error"] is not None:
+            self.end("error", ts, self.turn["error"])
+        elif superseded:
+            self.end("cancelled", ts)
+
+    def end(self, outcome: str, ts: int, error: str | None = None) -> None:
+        if self.turn is not None:
+            self._line.add("turn.ended", ts, turn=self.turn["id"], outcome=outcome, error=error)
+        self.turn = None
+
+    def _start(self, id: str, ts: int, kind: str) -> None:
+        self.turn = {"id": f"t-{id}", "held": "nothing", "error": None, "at": ts}
+        self._line.add("turn.started", ts, turn=self.turn["id"], kind=kind)

@@ -113,7 +113,12 @@ def _candidates(state: ChatState, rules: Rules, known: ModelWindow | None) -> li
     override = rules.override(facts.model, facts.provider)
     if override is not None:
         found.append(
-            Candidate(source=WindowSource.OPERATOR, value=override.window, detail=override.by)
+            Candidate(
+                source=WindowSource.OPERATOR,
+                value=override.window,
+                max_input=override.max_input,
+                detail=override.by,
+            )
         )
     if limits.evidence is not None:
         found.append(
@@ -178,7 +183,9 @@ def _settle_reserve(
     if limits.window is None or limits.reserve is None:
         limits.budget = None
         return
-    max_input = facts.max_input if facts.max_input is not None else limits.max_input
+    max_input = facts.max_input
+    if max_input is None or limits.window_source == WindowSource.OPERATOR:
+        max_input = limits.max_input
     limits.budget = budget_of(limits.window, limits.reserve, max_input)
 
 

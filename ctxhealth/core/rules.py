@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from ctxhealth.core.windows import ModelWindow, table_window
 
@@ -67,24 +68,38 @@ class Thresholds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WindowOverride:
-    """An operator's word about a model's window; it stands above every other source."""
+    """An operator's word about a window; it stands above every other source.
+
+    ``model`` is an id or a pattern (``*`` and ``?``) in any case; ``*`` alone also stands for a
+    chat whose model nobody names. ``provider`` None is any.
+    """
 
     model: str
     window: int
+    max_input: int | None = None
     provider: str | None = None
     by: str = ""
+
+    def fits(self, model: str | None, provider: str | None) -> bool:
+        if self.provider is not None and self.provider.lower() != (provider or "").lower():
+            return False
+        if model is None:
+            return self.model == "*"
+        return fnmatchcase(model.lower(), self.model.lower())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
+    """``overrides``: the first that fits counts, so the most particular ones stand first."""
+
     thresholds: Thresholds = field(default_factory=Thresholds)
     lookup: Lookup = table_window
     overrides: tuple[WindowOverride, ...] = ()
 
     def override(self, model: str | None, provider: str | None) -> WindowOverride | None:
-        """The override that names this model, and this provider or none."""
+        """The first override that fits this model and provider."""
         for entry in self.overrides:
-            if entry.model == model and entry.provider in (None, provider):
+            if entry.fits(model, provider):
                 return entry
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ctxhealth.core.advice import manual
 from ctxhealth.core.findings.catalogue import CATALOGUE
 from ctxhealth.core.findings.definition import INFO
 from ctxhealth.core.findings.judge import counted
@@ -25,7 +26,7 @@ _ROOTS: dict[str, tuple[str, ...]] = {
     "turns_failing": _NO_ANSWER,
     "unanswered": _NO_ANSWER,
     "silent_empty": ("undercount",),
-    "looping": _UNFIT,
+    "looping": (*_UNFIT, "over_window"),
     "over_window": ("grew", "jump", "undercount"),
     "over_budget": ("grew", "jump", "undercount"),
     "projected_over": ("grew", "jump"),
@@ -49,7 +50,7 @@ def headline(state: ChatState, now: int | None = None) -> Headline:
     if state.findings[first].severity == INFO:
         return Headline(f"{label}: {_lower(_sentence(state, first))}.", None)
     root = _root(state, codes, first)
-    parts = [_sentence(state, code) for code in _told(state, root, first)]
+    parts = _told(state, root, first)
     if state.turns.waiting_since is not None and first != "unanswered":
         parts.append(_waits(state.turns.waiting_since, now))
     advice = _advice(state, first, root)
@@ -60,8 +61,16 @@ def headline(state: ChatState, now: int | None = None) -> Headline:
 def _told(state: ChatState, root: str, first: str) -> list[str]:
     """The cause, then what it led to; each once."""
     if root == first:
-        return [first]
-    return [root, first]
+        return [_sentence(state, first)]
+    return [_sentence(state, root), _symptom(state, first)]
+
+
+def _symptom(state: ChatState, code: str) -> str:
+    """What the cause led to, without naming the cause once more."""
+    facts = state.findings[code].facts
+    if code == "turns_failing":
+        facts = (facts[0], None, None)
+    return CATALOGUE[code].sentence(facts).rstrip(".")
 
 
 def _root(state: ChatState, codes: list[str], first: str) -> str:
@@ -99,6 +108,8 @@ def _advice(state: ChatState, first: str, root: str) -> Advice | None:
     ]
     can = [advice for advice in offers if advice.available]
     commands = [advice for advice in can if advice.action != "manual"]
+    if not can and offers and state.link.state == "offline":
+        return manual(f"Once the agent is back: {_lower(offers[0].text)}")
     return next(iter((*commands, *can, *offers)), None)
 
 

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from ctxhealth.core.advice import (
+    FALLBACK,
+    advise,
+    against,
+    clear_latch_advice,
+    manual,
+    possible,
+    sensible,
+)
 from ctxhealth.core.limits import crosses
 from ctxhealth.core.meter import load_now, trigger_measure
 from ctxhealth.core.model import Advice, LatchView
@@ -65,8 +74,8 @@ def describe_latch(state: ChatState, record: LatchRecord, thresholds: Thresholds
         record.view,
         justified=justified,
         why=why,
-        recommended=recommended,
-        discouraged=discouraged,
+        recommended=possible(state, recommended),
+        discouraged=sensible(state, discouraged),
     )
 
 
@@ -171,13 +180,11 @@ def _advise(
         return (advise(state, "repair_pairs", text),), ()
     if kind == "cooldown" and not near_budget(state, thresholds):
         wait = manual("Wait for the timer; there is still room under the budget.")
-        return (wait,), (_against("clear_latch", "The timer ends by itself."),)
+        return (wait,), (against("clear_latch", "The timer ends by itself."),)
     if justified is False:
         return (clear,), ()
-    fallback = advise(
-        state, "compact_fallback", "Force a fallback compaction, which calls no model."
-    )
-    return (fallback,), (_against("clear_latch", _why_not(state, kind)),)
+    fallback = advise(state, "compact_fallback", f"{FALLBACK}.")
+    return (fallback,), (against("clear_latch", _why_not(state, kind)),)
 
 
 def _why_not(state: ChatState, kind: str) -> str:
@@ -195,38 +202,3 @@ def _why_not(state: ChatState, kind: str) -> str:
     if kind == "inferred":
         return "The agent reports no latch that could be cleared."
     return "What set it would set it again."
-
-
-def clear_latch_advice(state: ChatState, latch: str) -> Advice:
-    return advise(
-        state,
-        "clear_latch",
-        "Clear the latch, then compact.",
-        {"latch": latch, "then": "compact"},
-    )
-
-
-def advise(state: ChatState, action: str, text: str, args: dict[str, str] | None = None) -> Advice:
-    """Advice that names a command, with the reason where this chat's agent cannot do it."""
-    why = unavailable(state, action)
-    return Advice(action=action, text=text, available=why is None, why=why, args=args or {})
-
-
-def manual(text: str) -> Advice:
-    return Advice(action="manual", text=text)
-
-
-def _against(action: str, why: str) -> Advice:
-    return Advice(action=action, text=why, available=True, why=why)
-
-
-def unavailable(state: ChatState, action: str) -> str | None:
-    """Why this chat's agent cannot be told to do ``action``; None when it can."""
-    link = state.link
-    if link.read_only or link.state == "imported":
-        return "read-only: there is no command channel to this chat's agent"
-    if not link.connected:
-        return "the agent is offline"
-    if action not in link.commands:
-        return "this agent does not offer it"
-    return None

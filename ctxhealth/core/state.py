@@ -15,7 +15,7 @@ from ctxhealth.core.model import AttemptView, LatchView, View
 from ctxhealth.core.parts import Fact, Facts, History, Limits, Meter, Part, Requests
 
 # Raised whenever the same events fold to another state: stored states are then rebuilt.
-FOLD_VERSION = 5
+FOLD_VERSION = 6
 
 RECENT_ATTEMPTS = 8
 RECENT_MARKS = 12
@@ -88,6 +88,7 @@ class Compactions(Part):
     no_relief_freed: int = 0
     no_relief_scope: str = "prompt"
     no_relief_cause: str | None = None
+    no_relief_inferred: int = 0
     summarizer_row: int = 0
     summarizer_calls: int = 0
     summarizer_input: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from ctxhealth.core.changes import Changes
@@ -76,10 +77,12 @@ class Story:
         assert due is not None, "no deadline is set"
         return self.put(ServerTick(seq=1, ts=0), due)
 
-    def connected(self, *, read_only: bool = False, **more: Any) -> Story:
+    def connected(
+        self, *, read_only: bool = False, commands: Sequence[str] = COMMANDS, **more: Any
+    ) -> Story:
         return self.put(
             ServerConnected(
-                seq=1, ts=0, conn_no=1, read_only=read_only, commands=list(COMMANDS), **more
+                seq=1, ts=0, conn_no=1, read_only=read_only, commands=list(commands), **more
             )
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ctxhealth.core.latching import advise, manual
+from ctxhealth.core.advice import FALLBACK, advise, manual
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.parts import Fact
 from ctxhealth.core.rules import Thresholds
@@ -52,7 +52,7 @@ class Definition:
 
 def fallback_advice(state: ChatState, why: str = "") -> Advice:
     """The deterministic compaction, and the answer for a user who waits."""
-    text = "Force a fallback compaction, which calls no model"
+    text = FALLBACK
     if why:
         text += f" {why}"
     if state.turns.waiting_since is not None:
@@ -62,10 +62,6 @@ def fallback_advice(state: ChatState, why: str = "") -> Advice:
 
 def continue_advice(state: ChatState) -> Advice:
     return advise(state, "continue", "Continue the unanswered turn.")
-
-
-def against(action: str, why: str) -> Advice:
-    return Advice(action=action, text=why, why=why)
 
 
 def only(text: str) -> Advise:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import against, manual
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     WARNING,
     Definition,
     Facts,
     Verdict,
-    against,
     fallback_advice,
     int_of,
 )
-from ctxhealth.core.latching import manual
 from ctxhealth.core.limits import fixed_part
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import against, manual
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     WARNING,
     Definition,
     Facts,
     Verdict,
-    against,
     fallback_advice,
     int_of,
     text_of,
 )
-from ctxhealth.core.latching import manual
 from ctxhealth.core.meter import load_now, projection
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import advise, against
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     INFO,
     Definition,
     Facts,
     Verdict,
-    against,
     int_of,
     text_of,
 )
-from ctxhealth.core.latching import advise
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import advise, manual
 from ctxhealth.core.findings.definition import (
     WARNING,
     Definition,
@@ -11,7 +12,7 @@ from ctxhealth.core.findings.definition import (
     int_of,
     text_of,
 )
-from ctxhealth.core.latching import advise, is_pressed, manual
+from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.meter import load_now, trigger_measure
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds
@@ -79,8 +80,7 @@ def _unreachable(state: ChatState, t: Thresholds, at: int) -> Verdict:
 
 def _try_now(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
     summarize = advise(state, "compact_summarize", "Let the agent compact now.")
-    fallback = fallback_advice(state)
-    return (summarize, fallback) if summarize.available else (fallback,)
+    return (summarize, fallback_advice(state))
 
 
 def _lower(state: ChatState, facts: Facts) -> tuple[Advice, ...]:

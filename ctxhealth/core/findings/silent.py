@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import against, manual
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     INFO,
@@ -9,12 +10,10 @@ from ctxhealth.core.findings.definition import (
     Definition,
     Facts,
     Verdict,
-    against,
     continue_advice,
     fallback_advice,
     int_of,
 )
-from ctxhealth.core.latching import manual
 from ctxhealth.core.meter import load_now
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds

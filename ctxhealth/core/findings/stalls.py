@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import advise, against
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     WARNING,
     Definition,
     Facts,
     Verdict,
-    against,
     fallback_advice,
     int_of,
     text_of,
 )
-from ctxhealth.core.latching import advise, is_pressed
+from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.meter import load_now, projection
 from ctxhealth.core.model import Advice, State
+from ctxhealth.core.parts import Fact
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import number, plural
@@ -73,12 +74,15 @@ def _stalled(state: ChatState, t: Thresholds, at: int) -> Verdict:
         compactions.no_relief_scope,
         calls,
         compactions.no_relief_cause,
-        state.compactions.summarizer_model,
+        compactions.summarizer_model,
+        compactions.no_relief_inferred,
     )
 
 
 def _say_stalled(facts: Facts) -> str:
-    row, freed, before, scope, calls, cause, model = facts
+    row, freed, before, scope, calls, cause, model, inferred = facts
+    if int_of(inferred) == int_of(row):
+        return _say_inferred(int_of(row), before)
     text = f"{plural(int_of(row), 'compaction')} freed {number(int_of(freed))}"
     if before is not None:
         text += f" of {number(int_of(before))} {text_of(scope)} tokens"
@@ -88,7 +92,17 @@ def _say_stalled(facts: Facts) -> str:
     text += f" because {because}" if because else ""
     if calls is not None:
         text += f" ({plural(int_of(calls), 'summarizer call')})"
+    if inferred:
+        text += f"; {number(int_of(inferred))} of them inferred from a load that stays high"
     return text + "."
+
+
+def _say_inferred(row: int, before: Fact) -> str:
+    stays = f"stays at {number(int_of(before))} and more" if before is not None else "stays high"
+    return (
+        f"{plural(row, 'failed compaction')}, inferred from a load that {stays}, where this agent "
+        "compacts by itself; the transcript records no attempt."
+    )
 
 
 def _because(cause: str, model: str) -> str:
@@ -149,7 +163,8 @@ def _failing(state: ChatState, t: Thresholds, at: int) -> Verdict:
 def _say_failing(facts: Facts) -> str:
     row, calls, tokens, error, model = facts
     who = f"the summarizer {text_of(model)}" if model else "the summarizer"
-    text = f"{who} failed in {plural(int_of(row), 'compaction')} in a row"
+    text = f"{who} failed in "
+    text += "the last compaction" if row == 1 else f"{number(int_of(row))} compactions in a row"
     details: list[str] = []
     if calls is not None:
         details.append(plural(int_of(calls), "call"))
@@ -170,7 +185,9 @@ def _grew(state: ChatState, t: Thresholds, at: int) -> Verdict:
     if before is None or after is None:
         return None
     full = budget_reached(state, projection(state)) or budget_reached(state, after)
-    return (CRITICAL if full else WARNING, before, after)
+    # A count in doubt proves no growth: a warning until a request is counted.
+    sure = state.meter.doubt is None or not state.meter.pending
+    return (CRITICAL if full and sure else WARNING, before, after)
 
 
 def _say_grew(facts: Facts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import advise, manual
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     INFO,
@@ -12,7 +13,6 @@ from ctxhealth.core.findings.definition import (
     int_of,
     only,
 )
-from ctxhealth.core.latching import advise, manual
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import against, manual
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     Definition,
     Facts,
     Verdict,
-    against,
     continue_advice,
     fallback_advice,
     int_of,
 )
-from ctxhealth.core.latching import is_pressed, manual
+from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.meter import load_now
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds
@@ -32,7 +32,8 @@ def _say_stopped(facts: Facts) -> str:
     reason, count, limit, unusable = facts
     said = f" ({clip(str(reason).rstrip('.'), 160)})" if reason else ""
     if int_of(unusable):
-        replies = plural(max(int_of(unusable), int_of(count)), "unusable reply", "unusable replies")
+        told = int_of(unusable if count is None else count)
+        replies = plural(told, "unusable reply", "unusable replies")
         return f"{replies} ended the turn{said}."
     if count is not None:
         of = f" of {number(int_of(limit))}" if limit is not None else ""

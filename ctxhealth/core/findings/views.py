@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import possible, sensible
 from ctxhealth.core.findings.catalogue import CATALOGUE
 from ctxhealth.core.findings.judge import suppressor
 from ctxhealth.core.model import FindingBrief, FindingView, Severity
@@ -18,14 +19,14 @@ def finding_view(
 ) -> FindingView:
     """The view of ``code``: the open finding, or ``found`` which has just been closed."""
     finding = state.findings[code] if found is None else found
-    definition = CATALOGUE[code]
+    definition, facts = CATALOGUE[code], finding.facts
     closed = closed_at is not None
     return FindingView(
         code=code,
         severity=Severity(finding.severity),
         state=definition.state_for(finding.severity),
         title=definition.title,
-        sentence=sentence_case(definition.sentence(finding.facts)),
+        sentence=sentence_case(definition.sentence(facts)),
         since=finding.since,
         since_seq=finding.since_seq,
         count=finding.count,
@@ -33,8 +34,8 @@ def finding_view(
         closed_at=closed_at,
         closed_seq=closed_seq,
         suppressed_by=None if closed else suppressor(state, code),
-        recommended=() if closed else definition.recommended(state, finding.facts),
-        discouraged=() if closed else definition.discouraged(state, finding.facts),
+        recommended=() if closed else possible(state, definition.recommended(state, facts)),
+        discouraged=() if closed else sensible(state, definition.discouraged(state, facts)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctxhealth.core.advice import manual
 from ctxhealth.core.findings.definition import (
     INFO,
     WARNING,
@@ -12,7 +13,6 @@ from ctxhealth.core.findings.definition import (
     int_of,
     text_of,
 )
-from ctxhealth.core.latching import manual
 from ctxhealth.core.meter import trigger_measure
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds

@@ -7,6 +7,7 @@ import msgspec
 from ctxhealth.core.attempts import calls_made
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.readings import learn_trigger
+from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.limits import crosses
 from ctxhealth.core.meter import load_now, trigger_measure
 from ctxhealth.core.model import AttemptView, Outcome, Relief
@@ -148,6 +149,7 @@ def _clearly_smaller(state: ChatState, view: AttemptView, share: float) -> bool 
 def _relieved(state: ChatState) -> None:
     compactions = state.compactions
     compactions.no_relief = compactions.no_relief_calls = compactions.no_relief_freed = 0
+    compactions.no_relief_inferred = 0
     compactions.no_relief_calls_known = True
     compactions.no_relief_from = compactions.no_relief_cause = None
     # The summarizer may still be dead, but nothing waits for it; its next failure says so again.
@@ -158,6 +160,7 @@ def _relieved(state: ChatState) -> None:
 def _not_relieved(state: ChatState, view: AttemptView) -> None:
     compactions = state.compactions
     compactions.no_relief += 1
+    compactions.no_relief_inferred += "inferred" in view.flags
     calls = calls_made(view)
     if calls is None:
         compactions.no_relief_calls_known = False
@@ -167,6 +170,16 @@ def _not_relieved(state: ChatState, view: AttemptView) -> None:
     if view.before is not None and compactions.no_relief_from is None:
         compactions.no_relief_from, compactions.no_relief_scope = view.before, view.scope
     compactions.no_relief_cause = cause_of(view)
+
+
+def forget_asked_for(state: ChatState) -> None:
+    """What somebody asked for and nothing needed has failed: past once a turn is answered."""
+    recent = state.compactions.recent
+    if not recent or recent[-1].trigger not in ("manual", "forced") or recent[-1].needed:
+        return
+    if is_pressed(state) is False:
+        state.compactions.unjudged = None
+        _relieved(state)
 
 
 def cause_of(view: AttemptView) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxhealth.core.folding.compaction import expire_leases
 from ctxhealth.core.folding.context import Context, is_troubled
-from ctxhealth.core.folding.latches import end_cooldowns, end_scope
+from ctxhealth.core.folding.latches import end_cooldowns, end_scope, refresh_latches
 from ctxhealth.core.limits import settle_limits
 from ctxhealth.core.parts import TEXT
 from ctxhealth.core.state import ChatState
@@ -35,6 +35,8 @@ def on_server_connected(state: ChatState, event: ServerConnected, context: Conte
     link.offline = False
     # Overrides may have changed while nothing was folded.
     settle_limits(state, context.rules)
+    # What can be done about a latch depends on what this connection offers.
+    refresh_latches(state, context)
     context.changes.facts = True
 
 
@@ -50,6 +52,7 @@ def on_server_disconnected(state: ChatState, event: ServerDisconnected, context:
         link.state = "imported"
     else:
         link.state = "late" if is_troubled(state) else "offline"
+    refresh_latches(state, context)
     context.changes.facts = True
 
 

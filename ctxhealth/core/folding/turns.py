@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.latches import end_scope
 from ctxhealth.core.folding.recovery import recovery_turn_ended
+from ctxhealth.core.folding.relief import forget_asked_for
 from ctxhealth.core.parts import TEXT
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import clip
@@ -38,6 +39,7 @@ def on_turn_ended(state: ChatState, event: TurnEnded, context: Context) -> None:
     turns.open = False
     if event.outcome == "answered":
         _answered(state)
+        forget_asked_for(state)
     elif event.outcome == "cancelled":
         turns.waiting_since = turns.waiting_turn = None
         turns.failing = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ctxhealth.core.limits import crosses
-from ctxhealth.core.meter import load_now, trigger_measure
+from ctxhealth.core.meter import load_now, projection, trigger_measure
 from ctxhealth.core.model import AttemptView, Outcome, StepView, SummarizerView
 from ctxhealth.core.parts import TEXT
 from ctxhealth.core.state import ChatState
@@ -112,8 +112,8 @@ def is_needed(state: ChatState, view: AttemptView) -> bool | None:
     if view.trigger == "reactive":
         return True
     limits = state.limits
-    load = load_now(state)
-    if load is not None and limits.budget is not None and load > limits.budget:
+    load, ahead, budget = load_now(state), projection(state), limits.budget
+    if budget is not None and any(size is not None and size > budget for size in (load, ahead)):
         return True
     if limits.trigger is None or limits.trigger_source not in ("declared", "learned"):
         return None

@@ -15,7 +15,7 @@ from ctxhealth.core.advice import (
 )
 from ctxhealth.core.limits import crosses
 from ctxhealth.core.meter import load_now, trigger_measure
-from ctxhealth.core.model import Advice, LatchView
+from ctxhealth.core.model import Advice, LatchView, Relief
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState, LatchRecord
 from ctxhealth.core.wording import clock, number, plural
@@ -100,7 +100,7 @@ def _judge(
     if kind == "exhausted":
         return _judge_exhausted(state)
     if kind == "no_gain":
-        return True, "The same input would give the same result until it changes and grows."
+        return _judge_no_gain(state, view)
     if kind == "open_call":
         return False, "An old call without its result blocks every cut; the pair can be repaired."
     if kind == "inferred":
@@ -115,6 +115,13 @@ def _judge_summarizer(state: ChatState, view: LatchView) -> tuple[bool | None, s
     calls = "a summarizer call" if view.calls is None else plural(view.calls, "summarizer call")
     cause = state.compactions.summarizer_class
     return True, f"It was set after {calls} failed{f' ({cause})' if cause else ''}."
+
+
+def _judge_no_gain(state: ChatState, view: LatchView) -> tuple[bool | None, str]:
+    for attempt in state.compactions.recent:
+        if attempt.attempt == view.attempt and attempt.relief is Relief.RELIEVED:
+            return False, "The attempt that set it did help: the next request was counted smaller."
+    return True, "The same input would give the same result until it changes and grows."
 
 
 def _judge_cooldown(state: ChatState, record: LatchRecord) -> tuple[bool | None, str]:

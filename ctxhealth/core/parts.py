@@ -111,6 +111,7 @@ class Meter(Part):
     identical: int = 0
     identical_added: int = 0
     identical_from: int = 0
+    identical_items: int = 0
     truncated: bool = False
     expected: int | None = None
     # The agent's own gauge: how many replies it has shown the same count for.

@@ -23,6 +23,7 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     "overdue": ("stalled", "latched", "latched_unjustified"),
     "near_trigger": ("stalled", "over_trigger", "overdue", "over_budget", "over_window"),
     "undercount": (),
+    "summarizer_failing": ("summarizer_too_small", "summary_reserve"),
 }  # fmt: skip
 # Findings of load rest on the meter; an overflow error rests on the provider's refusal.
 _OF_LOAD = frozenset(
@@ -39,6 +40,8 @@ def suppressor(state: ChatState, code: str) -> str | None:
     for cause in _CAUSES.get(code, ()):
         found = findings.get(cause)
         if found is not None and _RANK[found.severity] <= _RANK[findings[code].severity]:
+            if cause == "overdue" and suppressor(state, cause) is not None:
+                continue
             return cause
     if code in _OF_LOAD and not state.requests.overflow:
         for meter in ("meter_unreliable", "cumulative_usage"):
@@ -48,8 +51,9 @@ def suppressor(state: ChatState, code: str) -> str | None:
         return "looping"
     if code == "stalled" and "cumulative_usage" in findings and _rests_on_load(state):
         return "cumulative_usage"
-    if code == "looping" and "stalled" in findings and not _loops_first(state):
-        return "stalled"
+    stalled = findings.get("stalled")
+    if code == "looping" and stalled is not None and not _loops_first(state):
+        return "stalled" if _RANK[stalled.severity] <= _RANK[findings[code].severity] else None
     return None
 
 

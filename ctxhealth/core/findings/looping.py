@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxhealth.core.advice import against, manual
+from ctxhealth.core.advice import advise, against, manual
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     WARNING,
@@ -13,10 +13,12 @@ from ctxhealth.core.findings.definition import (
     int_of,
     text_of,
 )
+from ctxhealth.core.latching import is_pressed
+from ctxhealth.core.meter import load_now
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState, Mark
-from ctxhealth.core.wording import plural
+from ctxhealth.core.wording import number, plural
 
 
 def _looping(state: ChatState, t: Thresholds, at: int) -> Verdict:
@@ -63,6 +65,10 @@ def _verdict(state: ChatState, form: str, marks: list[Mark]) -> Verdict:
         cause = "reserve"
     elif state.meter.doubt is not None or doubtful:
         cause = "meter"
+    elif "window_conflict" in state.findings and state.limits.window_source == "evidence":
+        cause = f"window {state.facts.window}"
+    elif _is_idle(state, marks):
+        cause = "idle"
     count = len(marks)
     seen = state.findings.get("looping")
     if seen is not None and seen.facts[0] == form:
@@ -70,6 +76,16 @@ def _verdict(state: ChatState, form: str, marks: list[Mark]) -> Verdict:
         if state.compactions.finished > int_of(seen.facts[2]):
             count = int_of(seen.facts[1]) + state.compactions.finished - int_of(seen.facts[2])
     return (severity, form, count, state.compactions.finished, helped, refills, cause)
+
+
+def _is_idle(state: ChatState, marks: list[Mark]) -> bool:
+    """Nothing was taken out each time, and no count says that there is too much."""
+    load, budget = load_now(state), state.limits.budget
+    if is_pressed(state) or (load is not None and budget is not None and load > budget):
+        return False
+    return not state.requests.overflow and all(
+        mark.outcome in ("no_progress", "nothing_foldable") for mark in marks
+    )
 
 
 def _say(facts: Facts) -> str:
@@ -87,12 +103,23 @@ def _say(facts: Facts) -> str:
         text += ": the reserve leaves no room in the window"
     elif cause == "meter":
         text += "; the count that starts them cannot be right"
+    elif cause == "idle":
+        text += ": nothing was taken out, and no count says that size is the reason"
+    elif cause is not None:
+        window = int(text_of(cause).removeprefix("window "))
+        text += f": the window of {number(window)} that they go by is not the model's"
     return text + "."
 
 
 def _advise(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
-    if facts[5] in ("floor", "reserve", "meter"):
-        return (manual("Stop the turn and correct the limits: compaction cannot help here."),)
+    cause = text_of(facts[5])
+    if cause == "idle":
+        look = "look at the error that starts the compactions, and at the model's window."
+        return (advise(state, "stop_turn", f"Stop the turn and {look}"),)
+    if cause in ("floor", "reserve", "meter") or cause.startswith("window"):
+        limits = "correct the limits: compaction cannot help here."
+        stop = advise(state, "stop_turn", f"Stop the turn and {limits}")
+        return (stop, manual(limits[:1].upper() + limits[1:]))
     if facts[3]:
         return (manual("Let the agent cut what its tools return, or use a larger window."),)
     return (fallback_advice(state), manual("If it goes on, stop the turn."))
@@ -101,6 +128,8 @@ def _advise(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
 def _against(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
     if facts[5] in ("floor", "reserve"):
         return (against("compact_fallback", "There is nothing left that it could free."),)
+    if facts[5] == "idle":
+        return (against("compact_fallback", "Nothing shows that size is the reason."),)
     return ()
 
 
@@ -117,6 +146,6 @@ DEFINITIONS = (
         doc="At least 3 automatic compactions within 10 requests and fewer than 2 user turns, or "
         "one in each of 3 turns, without relief or with none needed. Failed summaries are "
         "`stalled`, not this. However many there are, it is one finding with a count.",
-        actions=("compact_fallback", "manual"),
+        actions=("compact_fallback", "stop_turn", "manual"),
     ),
 )

@@ -212,7 +212,8 @@ DEFINITIONS = (
         sentence=_say_truncates,
         recommended=_shrink,
         doc="The provider's count stands still over 3 full requests while the history grows, or "
-        "is far below the bytes sent although it matched before.",
+        "is far below the bytes sent although it matched before, or is exactly half the window "
+        "and 2 of a prompt that was larger.",
         actions=("compact_fallback",),
     ),
     Definition(

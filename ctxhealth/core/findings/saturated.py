@@ -80,7 +80,9 @@ def _unreachable(state: ChatState, t: Thresholds, at: int) -> Verdict:
 
 def _try_now(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
     summarize = advise(state, "compact_summarize", "Let the agent compact now.")
-    return (summarize, fallback_advice(state))
+    # What holds the agent's own compaction back would send this one away too.
+    held = bool(state.latches.open)
+    return (fallback_advice(state),) if held else (summarize, fallback_advice(state))
 
 
 def _lower(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
@@ -122,10 +124,11 @@ DEFINITIONS = (
         check=_unreachable,
         sentence=lambda facts: (
             f"the trigger of {number(int_of(facts[0]))} lies above the limit of "
-            f"{number(int_of(facts[1]))} that the provider stated: an overflow comes first."
+            f"{number(int_of(facts[1]))} that the provider keeps to: an overflow comes first."
         ),
         recommended=_lower,
-        doc="An overflow error stated a limit below the declared trigger.",
+        doc="An overflow error stated a limit below the declared trigger, or a prompt below it was "
+        "refused as too large.",
         actions=("manual",),
     ),
 )

@@ -10,7 +10,7 @@ from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.history import remove_items
 from ctxhealth.core.folding.latches import end_inferred, refresh_latches
 from ctxhealth.core.folding.readings import doubt_estimate, learn_trigger, record_point
-from ctxhealth.core.folding.relief import NOT_COUNTED, decide, heal_summarizer
+from ctxhealth.core.folding.relief import NOT_COUNTED, decide, heal_summarizer, take_before
 from ctxhealth.core.limits import fixed_part
 from ctxhealth.core.meter import estimate_after, projection
 from ctxhealth.core.model import AttemptView, Outcome, Relief
@@ -36,6 +36,7 @@ def on_compaction_started(state: ChatState, event: CompactionStarted, context: C
     elif len(compactions.running) >= OPEN_REQUESTS:
         oldest = next(iter(compactions.running))
         _forget(state, oldest)
+    take_before(state, event.before, event.scope, context)
     view = started_view(event, context.seq, context.at)
     compactions.running[event.attempt] = view
     if event.lease_s is not None:
@@ -56,6 +57,7 @@ def on_compaction_finished(state: ChatState, event: CompactionFinished, context:
         if any(view.attempt == event.attempt for view in compactions.recent):
             context.odd(f"attempt {event.attempt} finished twice")
             return
+        take_before(state, event.before, event.scope, context)
         _remember_base(state, event.attempt)
         end_inferred(state, context)
     view = finished_view(state, event, started, context.seq, context.at)
@@ -285,3 +287,6 @@ def _follow_up(state: ChatState, view: AttemptView, context: Context) -> None:
         return
     compactions.unjudged = view.attempt
     compactions.unjudged_generation = compactions.finished
+    if "ineffective" in view.flags and state.limits.trigger_source != "declared":
+        # By the agent's own count nearly all of it is still there; a reading may yet correct it.
+        decide(state, view, Relief.NOT_RELIEVED, context)

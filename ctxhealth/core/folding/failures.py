@@ -64,7 +64,8 @@ def _take_overflow(
     requests = state.requests
     requests.overflow, requests.overflow_seq = True, context.seq
     requests.overflow_prompt = overflow.stated_prompt
-    requests.overflow_output = overflow.stated_output
+    asked = sent.max_output if sent is not None else None
+    requests.overflow_output = overflow.stated_output or asked
     _take_limits(state, overflow, context)
     if overflow.stated_prompt is not None:
         error_reading(state, overflow.stated_prompt, event.request, context)
@@ -85,6 +86,9 @@ def _take_limits(state: ChatState, overflow: Overflow, context: Context) -> None
         if _is_news(state, stated, context):
             limits.evidence, limits.evidence_at_least = stated, False
             limits.evidence_detail = f"an overflow error states {number(stated)}"
+    elif overflow.stated_prompt is not None:
+        # Refused at this size: the limit is no larger, whatever it is.
+        limits.proven = overflow.stated_prompt
     if overflow.kind == "output":
         limits.cap, limits.cap_refuted = overflow.stated_output, None
     settle_limits(state, context.rules)

@@ -14,7 +14,7 @@ from ctxhealth.core.wording import clip
 from ctxhealth.wire.events import LatchCleared, LatchSet
 
 # Kinds whose judgement or advice moves with the load; the others wait for a compaction.
-BY_LOAD = frozenset({"cooldown", "exhausted", "inferred"})
+BY_LOAD = frozenset({"cooldown", "exhausted", "inferred", "no_gain"})
 
 
 def on_latch_set(state: ChatState, event: LatchSet, context: Context) -> None:

@@ -14,6 +14,7 @@ BYTES_PER_TOKEN = 4
 _ALIKE = 0.05
 _STILL_ALIKE = 0.8
 _FROZEN_REPLIES = 3
+_KIBI = 1024
 
 
 def above_window(state: ChatState, counted: Counted, added: int, context: Context) -> str | None:
@@ -57,7 +58,7 @@ def own_doubt(state: ChatState, value: int, source: str, added: int) -> str | No
         step = value - (meter.good + added - meter.added_before)
         if step > window:
             return f"a step of {number(step)} tokens without an item"
-    if meter.pending and value == meter.value:
+    if meter.pending and value == meter.value and value != meter.estimate:
         return "it is the count from before the compaction"
     if source == "agent" and _is_frozen(state, value, added):
         return f"the same count over {number(meter.frozen)} replies while the history grew"
@@ -95,17 +96,29 @@ def watch_counter(meter: Meter, step: int, added: int, value: int, steps: int) -
     meter.steps_alike = meter.steps_alike + 1 if alike else 0
 
 
+def _is_halved(state: ChatState, prompt: int, sent: OpenRequest | None) -> bool:
+    """Exactly half the window and 2: what a server leaves that keeps half of too long a prompt."""
+    meter, window = state.meter, state.limits.window
+    if window is None or prompt != window // 2 + 2 or meter.pending:
+        return False
+    full = sent.local if sent is not None and not sent.delta else None
+    return max(full or 0, meter.good or 0) > prompt / _STILL_ALIKE
+
+
 def watch_truncation(
     state: ChatState, prompt: int, added: int, sent: OpenRequest | None, context: Context
 ) -> None:
     """A count that stands still while the history grows, or far below the bytes that were sent."""
     meter, t = state.meter, context.rules.thresholds
-    if meter.good == prompt and meter.identical and added > meter.identical_added:
+    items = state.history.items
+    # Items of unknown size make the history grow too; then the count itself must be a window's.
+    grown = added > meter.identical_added or (items > meter.identical_items and prompt % _KIBI == 0)
+    if meter.good == prompt and meter.identical and grown:
         meter.identical += 1
     else:
         meter.identical, meter.identical_from = 1, added
-    meter.identical_added = added
-    meter.truncated = False
+    meter.identical_added, meter.identical_items = added, items
+    meter.truncated = _is_halved(state, prompt, sent)
     if sent is None or not sent.bytes:
         return
     expected = sent.bytes // BYTES_PER_TOKEN

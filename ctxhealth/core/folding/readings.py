@@ -70,6 +70,9 @@ def doubt_estimate(state: ChatState, doubt: str) -> None:
 
 def error_reading(state: ChatState, prompt: int, name: str, context: Context) -> None:
     """The prompt that an overflow error states."""
+    meter = state.meter
+    if meter.good is not None and meter.good_source == "provider" and not meter.pending:
+        _note_jump(state, prompt - meter.good, context)
     _set(state, prompt, "error", name, state.meter.added, None, context)
 
 
@@ -143,14 +146,19 @@ def _learn(state: ChatState, prompt: int, added: int, context: Context) -> None:
 
 def _grow(state: ChatState, value: int, source: str, added: int, context: Context) -> None:
     """Growth between two readings without a compaction between; jumps name their item."""
-    meter, window = state.meter, state.limits.window
+    meter = state.meter
     if meter.good is not None and meter.good_source == source and not meter.pending:
         step = value - meter.good
         push(meter.growth, step, GROWTH_STEPS)
-        if window and step > context.rules.thresholds.jump_share * window:
-            meter.step, meter.jump_item = step, state.history.biggest_new
+        _note_jump(state, step, context)
         watch_counter(meter, step, added, value, context.rules.thresholds.cumulative_steps)
     state.history.biggest_new, state.history.biggest_new_tokens = None, 0
+
+
+def _note_jump(state: ChatState, step: int, context: Context) -> None:
+    window = state.limits.window
+    if window and step > context.rules.thresholds.jump_share * window:
+        state.meter.step, state.meter.jump_item = step, state.history.biggest_new
 
 
 def calibrate(state: ChatState, local: int, prompt: int, crossing: float) -> None:

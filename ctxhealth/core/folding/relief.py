@@ -6,7 +6,7 @@ import msgspec
 
 from ctxhealth.core.attempts import calls_made
 from ctxhealth.core.folding.context import Context
-from ctxhealth.core.folding.readings import learn_trigger
+from ctxhealth.core.folding.readings import learn_trigger, own_count
 from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.limits import crosses
 from ctxhealth.core.meter import load_now, trigger_measure
@@ -16,6 +16,21 @@ from ctxhealth.engine.outcome import AttemptFacts, classify_outcome
 
 # These say nothing about whether compaction works: nothing was wanted, or somebody said no.
 NOT_COUNTED = frozenset({Outcome.NOT_NEEDED, Outcome.CANCELLED, Outcome.REFUSED})
+
+
+def take_before(state: ChatState, before: int | None, scope: str, context: Context) -> None:
+    """What the agent counts where an attempt begins is a reading where there is no better one.
+
+    It also tells whether the attempt before this one helped.
+    """
+    if not before:
+        return
+    if scope == "history":
+        if state.history.value is None:
+            state.history.value, state.history.source = before, "agent"
+    elif state.meter.pending or state.meter.source not in ("provider", "error"):
+        own_count(state, before, "agent", None, state.meter.added, context)
+        judge_relief(state, state.compactions.finished, context)
 
 
 def judge_relief(state: ChatState, generation: int, context: Context) -> None:
@@ -50,6 +65,8 @@ def overflow_after_attempt(state: ChatState, generation: int, context: Context) 
 
 def decide(state: ChatState, view: AttemptView, relief: Relief, context: Context) -> None:
     """Write an attempt's relief down and count the row of attempts without any."""
+    if view.relief is relief:
+        return
     replace_attempt(state, msgspec.structs.replace(view, relief=relief), context)
     for mark in reversed(state.compactions.marks):
         if mark.attempt == view.attempt:
@@ -96,6 +113,8 @@ def _measure(state: ChatState, view: AttemptView, context: Context) -> AttemptVi
         flags=(*view.flags, *flags, "measured"),
     )
     _recount(state.compactions, view)
+    if view.outcome is Outcome.GREW:
+        state.compactions.grew_before, state.compactions.grew_after = view.before, view.after
     if view.outcome is Outcome.REDUCED and view.trigger == "proactive":
         learn_trigger(state, view.before or 0, context)
     return view

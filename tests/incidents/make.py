@@ -1,0 +1,34 @@
+"""Write the fixtures and their page: ``python -m tests.incidents.make`` from the project's folder.
+
+A change here is a change of what is expected of the diagnosis: read the difference.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.incidents import counts, growth, latches, loops, overflows, stalls
+from tests.incidents.telling import CASES
+
+FOLDER = Path(__file__).parent / "fixtures"
+SECTIONS = (stalls, loops, growth, latches, counts, overflows)
+
+
+def files() -> dict[str, str]:
+    """File name -> text."""
+    assert SECTIONS
+    found: dict[str, str] = {}
+    for case in CASES:
+        found[f"{case.name}.jsonl"] = case.stream()
+        found[f"{case.name}.expect.json"] = case.expected()
+    return found
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in files().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

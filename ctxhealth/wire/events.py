@@ -254,8 +254,8 @@ class LatchCleared(Envelope, frozen=True, omit_defaults=True, kw_only=True, tag=
 class GuardRefused(Envelope, frozen=True, omit_defaults=True, kw_only=True, tag="guard.refused"):
     """The agent refused to send before any provider call (the code is CONTEXT_UNFIT or its own)."""
 
-    count: Count
-    limit: Count
+    count: Count | None = None
+    limit: Count | None = None
     window: Count | None = None
     reserve: Count | None = None
     code: Word | None = None

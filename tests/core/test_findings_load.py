@@ -357,6 +357,19 @@ class TestWatch:
         story.reply(100_000).turn().ends()
         assert "refused" not in story.codes()
 
+    def test_a_refusal_without_numbers_is_told_in_the_agents_words_and_moves_no_load(self) -> None:
+        story = Story().opened().reply(186_000).say("guard.refused", code="Prompt is too long")
+        assert story.finding("refused").sentence == "The agent refused visibly: Prompt is too long."
+        assert story.row.load.value == 186_000
+        assert "over_window" not in story.codes()
+        story.say("guard.refused", count=190_000, code="own")
+        assert "refused to send 190,000 tokens (own)" in story.finding("refused").sentence
+
+    def test_a_refusal_after_an_attempt_says_that_it_brought_no_relief(self) -> None:
+        story = Story().opened().reply(186_000).compacts(186_000, 186_000)
+        story.say("guard.refused", code="Prompt is too long")
+        assert story.state.compactions.recent[-1].relief == "not_relieved"
+
     def test_retries_that_each_grow_the_prompt(self) -> None:
         story = Story().opened()
         for local in (50_000, 52_000, 54_000):

@@ -138,7 +138,9 @@ def test_the_chat_has_the_sessions_id_a_title_the_model_and_its_project() -> Non
     reader, events = read(session.lines())
     opened, titled, named = events[0], *of(events, "chat.updated")
     assert reader.chat == opened["chat"] == SESSION
-    assert opened["labels"] == {"project": "garden", "version": "2.1.300"}
+    assert opened["labels"] == {
+        "runtime": "claude-code", "project": "garden", "version": "2.1.300",
+    }  # fmt: skip
     assert titled["title"] == "What grows in bed 3?"
     assert named["model"] == "claude-sonnet-4-5-20250929"
     assert "window" not in named

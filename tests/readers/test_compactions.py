@@ -163,10 +163,15 @@ def test_an_automatic_compaction_that_failed_at_the_blocking_limit(reason: str, 
     assert (done["reason"], done["summarizer"]["error"]) == (reason, error)
     outcome, _ = classify_outcome(AttemptFacts(before=186_000, after=186_000, calls=1, error=error))
     assert outcome == "summarizer_failed"
-    (failed,) = of(events, "model.failed")
-    assert (failed["error"], failed["code"]) == ("overflow", "refused_before_call")
-    # The provider was not asked: there is no request of it.
+    # The provider was not asked: there is no request of it and no word on what fits.
+    assert of(events, "model.failed") == []
+    (refused,) = of(events, "guard.refused")
+    assert (refused["code"], refused.get("count"), refused.get("limit")) == (
+        "Prompt is too long", None, None,
+    )  # fmt: skip
     assert len(of(events, "request.sent")) == 1
+    # Nor does anything say when the attempt began.
+    assert of(events, "compaction.started") == []
     assert of(events, "turn.ended")[-1]["outcome"] == "error"
 
 

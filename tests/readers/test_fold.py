@@ -89,6 +89,8 @@ def test_a_load_that_stays_is_a_warning_that_rests_on_inferred_attempts(samples_
     assert [(finding.code, finding.severity) for finding in row.findings] == [
         ("stalled", "warning")
     ]
+    said = "inferred from a load that stays at 170,000 and more"
+    assert said in row.findings[0].sentence and said in page.headline
     assert [attempt.outcome for attempt in attempts] == [Outcome.NO_PROGRESS] * 2
     assert all("inferred" in attempt.flags for attempt in attempts)
     assert all((attempt.reason or "").startswith("Inferred:") for attempt in attempts)
@@ -97,11 +99,26 @@ def test_a_load_that_stays_is_a_warning_that_rests_on_inferred_attempts(samples_
 
 
 def test_turns_that_die_at_the_blocking_limit_are_critical(samples_dir: Path) -> None:
-    row, _, attempts = sample(samples_dir, "04a500-auto-fail")
-    assert row.severity == "critical"
-    assert "turns_failing" in [finding.code for finding in row.findings]
+    row, page, attempts = sample(samples_dir, "04a500-auto-fail")
+    assert (row.state, row.severity, row.requests) == (State.STOPPED, "critical", 4)
+    assert [(finding.code, finding.severity) for finding in row.findings] == [
+        ("turns_failing", "critical"), ("summarizer_failing", "warning"), ("stalled", "warning"),
+        ("refused", "info"),
+    ]  # fmt: skip
     assert [attempt.outcome for attempt in attempts] == [Outcome.SUMMARIZER_FAILED] * 2
     assert {attempt.error_class for attempt in attempts} == {"provider"}
+    assert {attempt.ms for attempt in attempts} == {None}
+    assert page.headline_advice is not None
+    assert page.headline_advice.text.startswith("Start a new session")
+
+
+def test_a_failed_command_is_shown_with_its_error_and_alarms_until_the_next_answer(
+    samples_dir: Path,
+) -> None:
+    row, _, (attempt,) = sample(samples_dir, "04a500-manual-fail")
+    assert (attempt.outcome, attempt.trigger) == (Outcome.SUMMARIZER_FAILED, "manual")
+    assert (attempt.reason or "").startswith("API Error: 500 Internal server error.")
+    assert (row.state, row.findings) == (State.HEALTHY, ())
 
 
 def test_a_silent_retry_is_not_an_alarm(samples_dir: Path) -> None:

@@ -110,6 +110,10 @@ def _say_refused(facts: Facts) -> str:
     count, limit, code = facts
     if count is None:
         return f"the agent refused visibly: {clip(text_of(code), 160)}."
+    if limit is None:
+        return (
+            f"the agent refused to send {number(int_of(count))} tokens ({clip(text_of(code), 60)})."
+        )
     over = int_of(count) - int_of(limit)
     return (
         f"the agent refused to send {number(int_of(count))} tokens, {number(over)} above its limit "

@@ -13,7 +13,7 @@ from ctxhealth.core.folding.readings import (
     unreliable_reading,
 )
 from ctxhealth.core.folding.recovery import recovery_failed, recovery_reading, still_over
-from ctxhealth.core.folding.relief import judge_relief
+from ctxhealth.core.folding.relief import judge_relief, overflow_after_attempt
 from ctxhealth.core.folding.replies import take_reply
 from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.limits import overdue_line, settle_limits
@@ -178,8 +178,10 @@ def on_guard_refused(state: ChatState, event: GuardRefused, context: Context) ->
     """The agent refused visibly before sending: correct behaviour, and a reading of its own."""
     state.requests.guard_count, state.requests.guard_limit = event.count, event.limit
     state.compactions.refused = clip(event.code, TEXT) or "CONTEXT_UNFIT"
-    if state.meter.source != "provider" or state.meter.pending:
+    if event.count is not None and (state.meter.source != "provider" or state.meter.pending):
         own_count(state, event.count, "agent", None, state.meter.added, context)
+    # What does not fit is not sent: an attempt right before it brought no relief.
+    overflow_after_attempt(state, state.compactions.finished, context)
     context.changes.facts = True
 
 

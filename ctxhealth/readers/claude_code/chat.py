@@ -48,6 +48,7 @@ class ChatRows(Part):
         self.opened = True
         self.titled = title is not None
         labels = {
+            "runtime": "claude-code",
             "project": (text_at(row, "cwd") or "").replace("\\", "/").rstrip("/").split("/")[-1],
             "branch": text_at(row, "gitBranch") or "",
             "version": text_at(row, "version") or "",

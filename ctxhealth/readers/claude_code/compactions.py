@@ -66,15 +66,11 @@ class Compactions(Part):
 
     def failure(self, uuid: str, ts: int, trigger: str, reason: str) -> None:
         """An attempt of which only the error is in the transcript."""
-        attempt = f"c-{short(uuid)}"
-        common = {
-            "attempt": attempt, "trigger": trigger, "scope": "prompt",
-            "before": self._context.load,
-        }  # fmt: skip
-        self._line.add("compaction.started", ts, **common, phase=self._phase())
+        # When it began is not in the transcript: there is no start to tell, and no duration.
         self._line.add(
-            "compaction.finished", ts, **common, after=self._unchanged(),
-            reported=_reported(reason), reason=reason[:4_000], summarizer=_summarizer(reason),
+            "compaction.finished", ts, attempt=f"c-{short(uuid)}", trigger=trigger, scope="prompt",
+            before=self._context.load, after=self._unchanged(), reported=_reported(reason),
+            reason=reason[:4_000], summarizer=_summarizer(reason),
         )  # fmt: skip
         self.failed += 1
 

@@ -14,9 +14,6 @@ from ctxhealth.readers.errors import model_error
 from ctxhealth.readers.timeline import Timeline
 from ctxhealth.readers.values import Row, count_at, dict_at, one_line, text_at
 
-# Claude Code's own refusal at its blocking limit: the provider was not asked.
-REFUSED = "refused_before_call"
-
 
 class Failures:
     """Keeps nothing of its own: it tells what the other parts of the chat then know."""
@@ -44,9 +41,13 @@ class Failures:
         if mark:
             trigger = "proactive" if status is None else "reactive"
             self.compaction(uuid, ts, trigger, reason.strip())
-        refused = text.startswith(texts.TOO_LONG) and status is None
-        request = self._request(uuid, sent, refused)
-        self._line.add("model.failed", ts, request=request, **_failure(row, text, status, refused))
+        if text.startswith(texts.TOO_LONG) and status is None and self._replies.pending is None:
+            # The program's own limit: no provider was asked, and none said what fits.
+            self._line.extend(self._turns.ensure(uuid, sent))
+            self._line.add("guard.refused", ts, code=texts.TOO_LONG)
+        else:
+            request = self._request(uuid, sent)
+            self._line.add("model.failed", ts, request=request, **_failure(row, text, status))
         self._turns.end("error", ts, text[:400])
 
     def retry(self, row: Row, ts: int) -> None:
@@ -57,17 +58,14 @@ class Failures:
         text = f"The provider failed and is asked again{tries}: {one_line(words, 300)}"
         self._line.add("note", ts, level="warning", code="api_retry", text=text)
 
-    def _request(self, uuid: str, sent: int, refused: bool) -> str:
-        """The id of the request that failed, told as sent unless no call was made."""
-        if self._replies.pending is None and refused:
-            self._line.extend(self._turns.ensure(uuid, sent))
-            return request_name(uuid)
+    def _request(self, uuid: str, sent: int) -> str:
+        """The id of the request that failed, told as sent where no row said so."""
         if self._replies.pending is None:
             self._replies.request(request_name(uuid), sent)
         return self._replies.answered()
 
 
-def _failure(row: Row, text: str, status: int | None, refused: bool) -> dict[str, Any]:
+def _failure(row: Row, text: str, status: int | None) -> dict[str, Any]:
     stated = text_at(row, "error")
     # Behind the mark stands why the compaction failed, not why the call did.
     words = text.partition(texts.FAILED_COMPACTION)[0]
@@ -76,7 +74,7 @@ def _failure(row: Row, text: str, status: int | None, refused: bool) -> dict[str
         "error": model_error(words, status, stated),
         "status": status,
         "detail": text[:2_000],
-        "code": REFUSED if refused else stated,
+        "code": stated,
         "stated_prompt": prompt,
         "stated_window": window,
     }

@@ -82,7 +82,7 @@ def hold(states: StateCache, head: Head) -> Held:
         chat=head.pk,
         external_id=head.external_id,
         opened_at=head.opened_at,
-        rules=rules_of(head.project),
+        rules=rules_of(head.project, head.agent),
     )
     held = Held(
         pk=head.pk,
@@ -162,7 +162,7 @@ def row_of(held: Held, shown: ChatSummary) -> tuple[int | str | bool | None, ...
         last.outcome.value if last else "",
         bool(shown.latches),
         shown.last_event_at,
-        next_deadline(held.state, rules_of(held.project)),
+        next_deadline(held.state, rules_of(held.project, held.agent)),
         shown.connection.value,
         closed(held.state),
         held.pk,

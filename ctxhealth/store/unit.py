@@ -258,7 +258,7 @@ class Unit:
     def _fold(self, held: Held, event: Event, at: int) -> None:
         touched = self.changes.get(held.pk)
         if touched is None:
-            touched = self.changes[held.pk] = (held, Changes(), rules_of(held.project))
+            touched = self.changes[held.pk] = (held, Changes(), rules_of(held.project, held.agent))
         held.chat_seq += 1
         held.unsaved += 1
         fold(held.state, event, Stamp(held.chat_seq, at), touched[1], touched[2])
@@ -288,7 +288,7 @@ class Unit:
         return Committed([change for _, change in published], self.command_changes, self.revoked)
 
     def _publish(self, held: Held) -> tuple[Held, ChatChange]:
-        shown = summary(held.state, rules_of(held.project))
+        shown = summary(held.state, rules_of(held.project, held.agent))
         change = ChatChange(
             held.pk, held.version, shown, held.agent_name, held.external_id, held.chat_seq
         )

@@ -113,7 +113,7 @@ class _Rebuilt:
         self.checkpoint_problems: list[str] = []
         self.state = new_state(chat.external_id, chat.opened_at)
         self.seq = 0
-        rules = rules_of(chat.project_id)
+        rules = rules_of(chat.project_id, chat.agent_id)
         checkpoints = _checkpoints(chat.pk)
         for seq, at, body in replay.log_of(chat.pk, 0, None):
             if seq != self.seq + 1:
@@ -136,7 +136,9 @@ def _row_problems(chat: Chat, rebuilt: _Rebuilt) -> Iterator[str]:
         yield f"chat_seq is {chat.chat_seq}, the log ends at {rebuilt.seq}"
         return
     held = _held(chat, rebuilt.state, rebuilt.seq)
-    expected = chat_rows.row_of(held, summary(rebuilt.state, rules_of(chat.project_id)))
+    expected = chat_rows.row_of(
+        held, summary(rebuilt.state, rules_of(chat.project_id, chat.agent_id))
+    )
     for column, value in zip(COLUMNS, expected, strict=False):
         stored = getattr(chat, column)
         if stored != value:
@@ -190,7 +192,7 @@ def rebuild(chat_id: int) -> None:
     for table in (CompactionAttempt, Latch, Finding, Item, Reading, Checkpoint):
         table._default_manager.filter(chat_id=chat_id).delete()
     held = _held(chat, new_state(chat.external_id, chat.opened_at), 0)
-    rules = rules_of(chat.project_id)
+    rules = rules_of(chat.project_id, chat.agent_id)
     for some in _chunks(replay.log_of(chat_id, 0, None), CHUNK):
         changes = Changes()
         for seq, at, body in some:

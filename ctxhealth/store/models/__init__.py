@@ -6,6 +6,7 @@ from ctxhealth.store.models.actions import AuditEntry, Command, LoginLink
 from ctxhealth.store.models.chats import Chat, Checkpoint, Event, Item, Reading
 from ctxhealth.store.models.fleet import Agent, AgentToken, Project, ServerInfo, Stream
 from ctxhealth.store.models.judgements import CompactionAttempt, Finding, Latch
+from ctxhealth.store.models.overrides import WindowOverride
 
 __all__ = [
     "Agent",
@@ -24,4 +25,5 @@ __all__ = [
     "Reading",
     "ServerInfo",
     "Stream",
+    "WindowOverride",
 ]

@@ -42,6 +42,7 @@ from ctxhealth.store.queries.commands import (
 from ctxhealth.store.queries.events import EventRow, chat_event, chat_event_types, chat_events
 from ctxhealth.store.queries.items import ItemRow, chat_history_mirror, chat_items
 from ctxhealth.store.queries.logins import login_failures
+from ctxhealth.store.queries.overrides import OverrideRow, window_overrides
 from ctxhealth.store.queries.tokens import TokenRow, token_check, tokens_list, tokens_usable
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "CommandRow",
     "EventRow",
     "ItemRow",
+    "OverrideRow",
     "TokenRow",
     "agents_list",
     "audit_page",
@@ -89,4 +91,5 @@ __all__ = [
     "token_check",
     "tokens_list",
     "tokens_usable",
+    "window_overrides",
 ]

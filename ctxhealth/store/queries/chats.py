@@ -110,7 +110,7 @@ def chat_detail(chat_id: int, at: int | None = None) -> ChatDetail | None:
     chat = Chat.objects.filter(id=chat_id).first()
     if chat is None:
         return None
-    rules = rules_of(chat.project_id)
+    rules = rules_of(chat.project_id, chat.agent_id)
     if at is not None:
         upto = max(0, min(at, chat.chat_seq))
         return detail(_replayed(chat, upto), rules, chat_structure(chat_id, upto))
@@ -204,7 +204,7 @@ def _replayed(chat: Chat, upto: int) -> ChatState:
         chat=chat.id,
         external_id=chat.external_id,
         opened_at=chat.opened_at,
-        rules=rules_of(chat.project_id),
+        rules=rules_of(chat.project_id, chat.agent_id),
         upto=upto,
     ).state
 
@@ -223,7 +223,7 @@ class _ReadStates:
         if known is None or known[1] > chat.chat_seq:
             state, seq = _replayed(chat, chat.chat_seq), chat.chat_seq
         else:
-            rules = rules_of(chat.project_id)
+            rules = rules_of(chat.project_id, chat.agent_id)
             state, seq, _ = advance(
                 known[0], chat=chat.id, after=known[1], rules=rules, upto=chat.chat_seq
             )

@@ -21,6 +21,7 @@ from ctxhealth.store.writes.commands import (
     command_request,
 )
 from ctxhealth.store.writes.delivery import command_expire_due, commands_take
+from ctxhealth.store.writes.overrides import window_override_end, window_override_set
 from ctxhealth.store.writes.people import (
     login_link_create,
     login_link_use,
@@ -52,4 +53,6 @@ __all__ = [
     "token_used",
     "user_ensure",
     "user_set_role",
+    "window_override_end",
+    "window_override_set",
 ]

@@ -165,7 +165,11 @@ def of(events: list[Event], kind: str, chat: str | None = None) -> list[Event]:
 def loads(events: list[Event], chat: str | None = None) -> list[int]:
     """The prompt of every reply that reported one, in order."""
     return [
-        sum(event["usage"].get(key, 0) for key in ("input", "cache_read", "cache_write"))
-        for event in of(events, "model.replied", chat)
-        if "usage" in event
+        load_of(event["usage"]) for event in of(events, "model.replied", chat) if "usage" in event
     ]
+
+
+def load_of(usage: dict[str, Any]) -> int:
+    """Only Anthropic's dialect counts cached tokens beside the input."""
+    beside = ("cache_read", "cache_write") if usage["dialect"] == "anthropic" else ()
+    return int(sum(usage.get(key, 0) for key in ("input", *beside)))

@@ -10,7 +10,7 @@ import pytest
 
 from ctxhealth.readers.base import Event
 from ctxhealth.readers.registry import HEAD_BYTES, sniff
-from tests.readers.session import loads, of, read
+from tests.readers.session import check, loads, of, read
 
 CLI = "claude-code-2.1.332-*.jsonl"
 
@@ -135,6 +135,123 @@ def test_failed_compactions_are_known_by_what_they_leave(
     ]
     errors = [event["summarizer"]["error"] for event in attempts if "summarizer" in event]
     assert errors == ["provider"] * kinds.count("failed")
+
+
+def fed(path: Path) -> tuple[Any, list[Event]]:
+    """Any format's file through the reader that its first rows choose."""
+    lines = path.read_bytes().splitlines()
+    found = sniff(path.read_bytes()[:HEAD_BYTES])
+    assert found is not None and found.make is not None
+    reader = found.make(path.stem)
+    events = [event for line in lines for event in reader.feed(line)] + reader.finish()
+    check(events)
+    return reader, events
+
+
+def asked(events: list[Event]) -> list[int]:
+    """The prompt of every request in order, those of summaries among them."""
+    found = []
+    for event in events:
+        if event["type"] == "model.replied":
+            found += loads([event])
+        elif event["type"] == "compaction.finished" and "input" in event.get("summarizer", {}):
+            found.append(event["summarizer"]["input"])
+    return found
+
+
+def test_codex_a_guess_of_three_windows_is_no_load(samples_dir: Path) -> None:
+    reader, events = fed(samples_dir / "codex.rollout-12-54-34.jsonl")
+    assert len(loads(events)) == 286 and loads(events)[-1] == 162_073
+    assert max(loads(events)) == 209_950
+    (finished,) = of(events, "compaction.finished")
+    # 212,134 is the last prompt with its reply; 48,687 what the next reply makes of 48,297.
+    assert (finished["before"], "after" in finished) == (212_134, False)
+    assert measured(events) == [(212_134, 48_297)]
+    assert [event["used"] for event in of(events, "usage.update")] == [940_499, 940_499]
+    assert not finished.get("emptied") and not of(events, "model.failed")
+    assert [e["outcome"] for e in of(events, "turn.ended")] == ["answered"] * 33
+    assert reader.counts["unreadable"] == 0
+
+
+def test_codex_a_call_without_output_at_the_end_is_unfinished(samples_dir: Path) -> None:
+    _, events = fed(samples_dir / "codex.rollout-12-47-42.jsonl")
+    assert loads(events)[-1] == 143_372
+    assert [e["outcome"] for e in of(events, "turn.ended")].count("cancelled") == 1
+    assert not of(events, "note") and not of(events, "compaction.finished")
+
+
+def test_pi_two_compactions_and_a_refusal_of_a_broken_pair(samples_dir: Path) -> None:
+    reader, events = fed(samples_dir / "pi-mono.before-compaction.jsonl")
+    # With the replies to them, 432 and 394 tokens, that is 26,171 and 29,011.
+    assert measured(events) == [(175_004, 25_739), (185_014, 28_617)]
+    refused = [e for e in of(events, "model.failed") if e["error"] != "cancelled"]
+    assert [event["error"] for event in refused] == ["invalid"]
+    assert "toolu_019tYDrbzifrra2KYzmYqWvk" in refused[0]["detail"]
+    assert len(loads(events)) == 484 - 19 and 0 not in loads(events)
+    assert len(of(events, "model.failed")) == 19
+    assert reader.counts["unreadable"] == 0
+
+
+def test_the_codex_sessions_give_what_is_expected_of_them(samples_dir: Path) -> None:
+    expected = json.loads((samples_dir / "cli" / "expected.json").read_text())
+    files = [path for path in (samples_dir / "cli").glob("codex*") if "otel" not in path.name]
+    assert len(files) == 11
+    for path in files:
+        want = expected[path.name]
+        reader, events = fed(path)
+        assert asked(events) == want["loads"], path.name
+        assert reader.counts["lines"] == want["lines"]
+        windows = [e["window"] for e in of(events, "chat.updated") if "window" in e]
+        assert windows == [want["window"]]
+        shown = [e for e in of(events, "compaction.finished") if e["reported"] == "compacted"]
+        assert len(shown) == len(want["compactions"])
+        assert [bool(e.get("emptied")) for e in shown] == ["04dempty" in path.name] * len(shown)
+        ended = of(events, "turn.ended")
+        assert [e["error"] for e in ended if e["outcome"] == "error"] == [
+            error["message"] for error in want["turn_errors"]
+        ]
+        manual = [e for e in shown if e["trigger"] == "manual"]
+        silent = [e for e in ended if e["outcome"] == "silent"]
+        assert len(manual) + len(silent) == want["null_replies"]
+
+
+def test_the_pi_sessions_give_what_is_expected_of_them(samples_dir: Path) -> None:
+    expected = json.loads((samples_dir / "cli" / "expected.json").read_text())
+    files = list((samples_dir / "cli").glob("pi-*.jsonl"))
+    assert len(files) == 7
+    for path in files:
+        want = expected[path.name]
+        reader, events = fed(path)
+        assert loads(events) == want["loads"], path.name
+        assert reader.counts["lines"] == want["lines"]
+        attempts = of(events, "compaction.finished")
+        assert [event["stated_before"] for event in attempts] == [
+            compaction["tokensBefore"] for compaction in want["compactions"]
+        ]
+        assert [bool(event.get("emptied")) for event in attempts] == [
+            compaction["summary_chars"] == 100 for compaction in want["compactions"]
+        ]
+        assert len(of(events, "model.failed")) == len(want["errors"])
+        empty = [event for event in of(events, "model.replied") if not event["content"]]
+        assert len(empty) == want["empty"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("codex-0.171.0-04a500-auto-fail", [("failed", True), ("failed", True)]),
+        ("codex-0.171.0-02r-remote-auto-ok", [("compacted", False)]),
+        ("codex-0.171.0-05a-overflow-then-ok", []),
+        # A failed compaction of pi leaves nothing, and nothing is made up.
+        ("pi-1.6.0-04a500-auto-fail", []),
+    ],
+)
+def test_what_a_failed_compaction_leaves_is_told_and_what_is_inferred_says_so(
+    samples_dir: Path, name: str, told: list[tuple[str, bool]]
+) -> None:
+    _, events = fed(samples_dir / "cli" / f"{name}.jsonl")
+    attempts = of(events, "compaction.finished")
+    assert [(e["reported"], bool(e.get("inferred"))) for e in attempts] == told
 
 
 def test_every_sample_is_recognised_for_what_it_is(samples_dir: Path) -> None:

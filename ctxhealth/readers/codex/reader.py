@@ -271,6 +271,7 @@ class CodexReader(SingleChatReader):
     def _compacted(self, payload: Row, ts: int) -> None:
         self._say(prompt=False)
         summary = self._replies.summary(text_at(payload, "compaction_response_id"))
+        self._counts.compacted()
         id = f"r{self.counts['rows']}"
         self._compactions.compacted(payload, id, ts, summary, self._replies.said)
         self._facts.before = ts

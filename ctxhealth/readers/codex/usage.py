@@ -23,13 +23,14 @@ class Count(NamedTuple):
 
 
 class Counts(Part):
-    """``last`` is the newest ``token_count``; ``records``: replies have usage rows of their own,
-    and what ``token_count`` repeats of them is late or missing."""
+    """``last`` is the newest ``token_count``, ``guess`` the newest estimate in it; ``records``:
+    replies have usage rows of their own, and what ``token_count`` repeats of them is late."""
 
-    kept = ("last", "records", "window")
+    kept = ("last", "guess", "records", "window")
 
     def __init__(self) -> None:
         self.last: list[int | None] = []
+        self.guess: int | None = None
         self.records = False
         self.window: int | None = None
 
@@ -42,7 +43,9 @@ class Counts(Part):
         again, self.last = told == self.last, told
         if count_at(last, "input_tokens") == 0:
             # Nothing was sent to be counted: a total without parts is the client's guess.
-            return Count(estimate=count_at(last, "total_tokens") or None, window=window)
+            guess = count_at(last, "total_tokens") or None
+            guess, self.guess = (None if guess == self.guess else guess), guess
+            return Count(estimate=guess, window=window)
         usage = None if again or self.records else wire_usage(last)
         return Count(usage, window=window)
 
@@ -50,6 +53,10 @@ class Counts(Part):
         """The usage row that newer versions write for every reply, summaries included."""
         self.records = True
         return wire_usage(dict_at(payload, "usage"))
+
+    def compacted(self) -> None:
+        """The same estimate again now speaks of another history."""
+        self.guess = None
 
     def new_window(self, row: Row) -> int | None:
         """The window that the client goes by, where it changed."""

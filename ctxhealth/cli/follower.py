@@ -25,9 +25,11 @@ class NotASession(Exception):
 
 
 class Follower:
-    """``make`` gives a fresh reader for a path whose format is known to fit."""
+    """``make`` gives a fresh reader for a path whose format is known to fit; ``only`` names the
+    one format that is read where files of others may lie between them."""
 
-    def __init__(self, sender: Sender, make: MakeReader) -> None:
+    def __init__(self, sender: Sender, make: MakeReader, *, only: str | None = None) -> None:
+        self._only = only
         self._sender = sender
         self._make = make
         self._active: OrderedDict[str, FollowedFile] = OrderedDict()
@@ -121,6 +123,8 @@ class Follower:
             raise NotASession(f"is not a session file that can be read ({readable()})")
         if found.make is None:
             raise NotASession(f"is {found.what}; this version reads {readable()}")
+        if self._only not in (None, found.name):
+            raise NotASession(f"is {found.what}: `ctxhealth watch {found.name}` follows those")
         return self._make(path, found.make)
 
     def _send(self, file: FollowedFile, events: list[Event]) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from ctxhealth import __version__
 from ctxhealth.cli.errors import INTERRUPTED, CannotSend
+from ctxhealth.cli.products import FOLDERS
 from ctxhealth.cli.tail import tail
-from ctxhealth.cli.watch import default_folder, watch
+from ctxhealth.cli.watch import watch
+from ctxhealth.readers.registry import readable
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 Command = Callable[[argparse.Namespace], int]
@@ -42,7 +44,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
 
 
 def tail_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a Claude Code session (.jsonl)")
+    parser.add_argument("file", type=Path, help=f"a session file: {readable()}")
     parser.add_argument(
         "--follow", "-f", action="store_true", help="go on while the file grows, until Ctrl-C"
     )
@@ -54,9 +56,10 @@ def tail_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def watch_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("product", choices=["claude-code"], help="whose sessions")
+    parser.add_argument("product", choices=list(FOLDERS), help="whose sessions")
+    places = ", ".join(str(folder()) for folder in FOLDERS.values())
     parser.add_argument(
-        "folder", type=Path, nargs="?", help=f"where they are; {default_folder()} if not given"
+        "folder", type=Path, nargs="?", help=f"where they are; if not given {places}"
     )
     parser.add_argument(
         "--once", action="store_true", help="send what is there and end, instead of following"
@@ -75,7 +78,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--token", help="an agent token; better in CTXHEALTH_TOKEN or a file")
     parser.add_argument("--token-file", type=Path, help="a file that holds the agent token")
-    parser.add_argument("--agent", default="claude-code", help="the agent's name on the pages")
+    parser.add_argument("--agent", help="the agent's name on the pages; the product's if not given")
     parser.add_argument(
         "--text", choices=["excerpt", "none"], default="excerpt",
         help="how much of the text leaves this machine: 400 redacted characters, or none",

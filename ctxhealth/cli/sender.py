@@ -37,7 +37,8 @@ class Sender:
     """Blocks instead of dropping: a file waits, an agent would not."""
 
     def __init__(self, options: Namespace, console: Console) -> None:
-        token = _token(options)
+        token = token_of(options)
+        agent = options.agent or options.product
         self.url = options.url.rstrip("/")
         try:
             websocket_url(self.url)
@@ -46,9 +47,9 @@ class Sender:
         self._console = console
         logging.getLogger("ctxhealth.client").setLevel(logging.CRITICAL)
         self.token = token
-        outbox = _folder(options, self.url) / "outbox.sqlite3"
+        outbox = _folder(options, agent, self.url) / "outbox.sqlite3"
         self.reporter = Reporter(
-            self.url, token, agent=options.agent, runtime="claude-code", outbox=outbox,
+            self.url, token, agent=agent, runtime=options.product, outbox=outbox,
             text=options.text, capabilities={"read_only": True, "commands": [], "fallback": "none"},
         )  # fmt: skip
         self._filing = Filing(self.reporter)
@@ -119,7 +120,8 @@ def _plain(error: str) -> str:
     return rest if name.endswith(("Error", "Refused")) and rest else error
 
 
-def _token(options: Namespace) -> str:
+def token_of(options: Namespace) -> str:
+    """The agent token of the arguments or the environment; CannotSend without one."""
     given: str | None = options.token or None
     if options.token_file is not None:
         try:
@@ -135,11 +137,11 @@ def _token(options: Namespace) -> str:
     return token
 
 
-def _folder(options: Namespace, url: str) -> Path:
+def _folder(options: Namespace, agent: str, url: str) -> Path:
     """Where this agent's outbox to this server is kept."""
     if options.state is not None:
         return Path(options.state)
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    agent = re.sub(r"[^A-Za-z0-9._-]", "_", options.agent)[:60]
-    where = blake2b(f"{url}\n{options.agent}".encode(), digest_size=4).hexdigest()
-    return Path(home) / "ctxhealth" / f"{agent}-{where}"
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", agent)[:60]
+    where = blake2b(f"{url}\n{agent}".encode(), digest_size=4).hexdigest()
+    return Path(home) / "ctxhealth" / f"{name}-{where}"

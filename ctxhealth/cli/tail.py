@@ -13,6 +13,7 @@ from ctxhealth.cli.console import Console
 from ctxhealth.cli.errors import INTERRUPTED, CannotSend
 from ctxhealth.cli.follower import Follower, own_file
 from ctxhealth.cli.pages import chat_page
+from ctxhealth.cli.products import DEFAULT, product_of
 from ctxhealth.cli.sender import Sender
 from ctxhealth.cli.windows import window_of
 from ctxhealth.readers.base import Reader
@@ -24,6 +25,7 @@ _DISCOVER_S = 2.0
 def tail(options: Namespace) -> int:
     """Send the file. Returns the exit code; raises CannotSend with the reason it cannot."""
     path = _checked(options.file)
+    options.product = product_of(path)
     console = Console(quiet=options.quiet)
     sender = Sender(options, console)
     run = _Tail(path, options, sender, console)
@@ -154,7 +156,7 @@ class _Tail:
 
 def _checked(path: Path) -> Path:
     if path.is_dir():
-        raise CannotSend(f"{path} is a folder: `ctxhealth watch claude-code {path}` follows it.")
+        raise CannotSend(f"{path} is a folder: `ctxhealth watch {DEFAULT} {path}` follows it.")
     try:
         with open(path, "rb"):
             return path.resolve()

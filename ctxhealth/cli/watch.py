@@ -1,4 +1,4 @@
-"""``ctxhealth watch claude-code [DIR]``: a whole tree of sessions, while they grow."""
+"""``ctxhealth watch PRODUCT [DIR]``: a whole tree of sessions, while they grow."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ctxhealth.cli.console import Console
 from ctxhealth.cli.errors import CannotSend
 from ctxhealth.cli.follower import Follower, own_file
+from ctxhealth.cli.products import FOLDERS
 from ctxhealth.cli.sender import Sender
 from ctxhealth.cli.windows import window_of
 from ctxhealth.readers.base import Reader
@@ -31,14 +32,9 @@ class Found(NamedTuple):
     mtime_ns: int
 
 
-def default_folder() -> Path:
-    home = os.environ.get("CLAUDE_CONFIG_DIR")
-    return (Path(home) if home else Path.home() / ".claude") / "projects"
-
-
 def watch(options: Namespace) -> int:
     """Follow the tree until interrupted, or once. Returns the exit code."""
-    folder = (options.folder or default_folder()).expanduser()
+    folder = (options.folder or FOLDERS[options.product]()).expanduser()
     if not folder.is_dir():
         raise CannotSend(f"There is no folder {folder}.")
     console = Console(quiet=options.quiet)
@@ -68,7 +64,7 @@ class _Watch:
         self._folder = folder
         self._sender = sender
         self._console = console
-        self._follower = Follower(sender, self._reader)
+        self._follower = Follower(sender, self._reader, only=options.product)
         self._hot: list[str] = []
         self._next_scan = 0.0
         days = options.since_days

@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from ctxhealth.cli import main
 from tests.client.server import TOKEN, Server, eventually
 from tests.readers.conftest import Command, interrupt
+from tests.readers.pi_session import PiSession
+from tests.readers.rollout import Rollout
 from tests.readers.session import SESSION, Session, call, loads, text
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -39,6 +42,24 @@ def test_a_whole_file_arrives_and_is_shown_where_it_is(
     out = capsys.readouterr().out
     assert "2 requests, 1 compactions, 0 unreadable lines" in out
     assert f"{server.url}/?q={SESSION}" in out
+
+
+@pytest.mark.parametrize("product", ["codex", "pi"])
+def test_the_agent_is_named_after_the_product_whose_file_it_is(
+    product: str, server: Server, tmp_path: Path
+) -> None:
+    made: Rollout | PiSession = Rollout() if product == "codex" else PiSession()
+    made.turn(9_000)
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"\n".join(made.lines()) + b"\n")
+    common = ["--url", server.url, "--token", TOKEN, "--state", str(tmp_path / "state")]
+    assert main(["tail", str(path), *common]) == 0
+    hello = server.hellos[0]
+    assert (hello["agent"], hello["runtime"]) == (product, product)
+    assert replies(server) == [9_000]
+    before = len(server.events())
+    assert main(["tail", str(path), *common]) == 0
+    assert len(server.events()) == before
 
 
 def test_a_file_that_was_sent_is_not_sent_again_and_what_is_new_is(
@@ -291,9 +312,9 @@ def test_a_slow_server_makes_it_wait_and_nothing_is_dropped(
     [
         (None, "There is no file"),
         ("folder", "is a folder: `ctxhealth watch claude-code"),
-        (b'{"type":"session_meta","payload":{"id":"x"}}\n', "is a Codex rollout; this version"),
+        (b'{"session":{"id":"x"}}\n', "is an opencode export; this version"),
         (b'{\n  "sessionId": "x",\n  "messages": []\n}\n', "is a Gemini CLI session; this version"),
-        (b"hello\nworld\n", "is not a session file that can be read (a Claude Code session)"),
+        (b"hello\nworld\n", "is not a session file that can be read (a Claude Code session, a"),
         (b"\x00\xff" * 3_000, "is not a session file"),
     ],
 )

@@ -13,6 +13,7 @@ from ctxhealth.cli.follower import MOST_ACTIVE
 from ctxhealth.cli.watch import sessions
 from tests.client.server import Server, eventually
 from tests.readers.conftest import Command, interrupt
+from tests.readers.rollout import THREAD, Rollout
 from tests.readers.session import Session, loads
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -124,3 +125,18 @@ def test_a_thousand_files_in_a_tree_are_found_once_each(tmp_path: Path) -> None:
     found = list(sessions(tmp_path))
     assert sorted(each.size for each in found) == list(range(1_000))
     assert len({each.path for each in found}) == 1_000
+
+
+def test_each_product_has_its_own_folder_and_its_own_agent(
+    server: Server, command: Command, tmp_path: Path, monkeypatch: Any
+) -> None:
+    codex = tmp_path / "home" / "sessions" / "2026" / "10" / "01"
+    codex.mkdir(parents=True)
+    rollout = Rollout()
+    rollout.turn(9_000)
+    (codex / "rollout-1.jsonl").write_bytes(b"\n".join(rollout.lines()) + b"\n")
+    named(1).write(codex / "claude.jsonl")
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
+    assert command("watch", "codex", "--once") == 0
+    assert {event["chat"] for event in server.events()} == {THREAD}
+    assert server.hellos[-1]["runtime"] == "codex"

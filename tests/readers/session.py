@@ -148,14 +148,20 @@ def read(lines: list[bytes], **options: Any) -> tuple[ClaudeCodeReader, list[Eve
 def check(events: list[Event]) -> None:
     """Every event decodes as an agent's, and time never steps back within a chat."""
     latest: dict[str, int] = {}
+    fit(events)
+    for event in events:
+        assert event["ts"] >= latest.get(event["chat"], 0)
+        latest[event["chat"]] = event["ts"]
+
+
+def fit(events: list[Event]) -> None:
+    """Every event decodes as an agent's."""
     for seq, event in enumerate(events, 1):
         sent = {"seq": seq, **event}
         if "excerpt" in sent:
             sent["excerpt"] = sent["excerpt"][:400]
         decoded = decode_event(json.dumps(sent).encode())
-        assert isinstance(decoded, Decoded)
-        assert event["ts"] >= latest.get(event["chat"], 0)
-        latest[event["chat"]] = event["ts"]
+        assert isinstance(decoded, Decoded), (decoded, event)
 
 
 def of(events: list[Event], kind: str, chat: str | None = None) -> list[Event]:

@@ -91,6 +91,7 @@ def test_a_load_that_stays_is_a_warning_that_rests_on_inferred_attempts(samples_
     ]
     said = "inferred from a load that stays at 170,000 and more"
     assert said in row.findings[0].sentence and said in page.headline
+    assert row.last_compaction is not None and row.last_compaction.inferred
     assert [attempt.outcome for attempt in attempts] == [Outcome.NO_PROGRESS] * 2
     assert all("inferred" in attempt.flags for attempt in attempts)
     assert all((attempt.reason or "").startswith("Inferred:") for attempt in attempts)
@@ -135,6 +136,7 @@ def test_who_fills_the_context_is_estimated_from_characters_and_marked() -> None
     row, page, _ = shown(read(session.lines())[1])
     assert page.heavy[0].tokens == 20_000
     assert page.heavy[0].kind == "tool_result"
+    assert all(item.estimate for item in page.heavy)
     assert sum(segment.tokens for segment in row.segments) == row.load.value == 61_000
     assert [block.estimate for block in page.structure.blocks] == [True]
     # Characters are no count of the history: that stays unknown.

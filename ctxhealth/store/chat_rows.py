@@ -23,7 +23,8 @@ SEVERITY_RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2, No
 _ENCODER = msgspec.json.Encoder()
 _SAVE = (
     "UPDATE store_chat SET chat_seq = %s, version = %s, conn_no = %s, fold_version = %s,"
-    " summary = %s, state = %s, severity_rank = %s, headroom_trigger = %s, waiting_since = %s,"
+    " summary = %s, state = %s, severity_rank = %s, headroom_trigger = %s, load_share = %s,"
+    " compacted_at = %s, waiting_since = %s,"
     " model = %s, title = %s, last_outcome = %s, latched = %s, last_event_at = %s,"
     " deadline = %s, connection = %s, closed = %s WHERE id = %s"
 )
@@ -156,6 +157,8 @@ def row_of(held: Held, shown: ChatSummary) -> tuple[int | str | bool | None, ...
         shown.state.value,
         SEVERITY_RANK[shown.severity],
         shown.headroom.trigger,
+        load_share(shown),
+        (last.at or None) if last else None,
         shown.waiting_since,
         (shown.model or "")[:200],
         (shown.title or "")[:400],
@@ -167,6 +170,13 @@ def row_of(held: Held, shown: ChatSummary) -> tuple[int | str | bool | None, ...
         closed(held.state),
         held.pk,
     )
+
+
+def load_share(shown: ChatSummary) -> int | None:
+    """Millionths of the budget that the load takes; None where either is not known."""
+    if shown.load.value is None or not shown.budget or shown.budget < 0:
+        return None
+    return 1_000_000 * shown.load.value // shown.budget
 
 
 def closed(state: ChatState) -> bool:

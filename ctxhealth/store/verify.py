@@ -38,8 +38,8 @@ CHUNK = 200
 TRIES = 5
 COLUMNS = (
     "chat_seq", "version", "conn_no", "fold_version", "summary", "state", "severity_rank",
-    "headroom_trigger", "waiting_since", "model", "title", "last_outcome", "latched",
-    "last_event_at", "deadline", "connection", "closed",
+    "headroom_trigger", "load_share", "compacted_at", "waiting_since", "model", "title",
+    "last_outcome", "latched", "last_event_at", "deadline", "connection", "closed",
 )  # fmt: skip
 
 

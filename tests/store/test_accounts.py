@@ -11,7 +11,7 @@ from ctxhealth.store import incarnation, queries, startup, writes
 from ctxhealth.store.checks import check_one_worker, sqlite_is_safe
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.models import Agent, AgentToken, Chat, LoginLink, ServerInfo
-from ctxhealth.store.queries.board import BadCursor
+from ctxhealth.store.queries.board_order import BadCursor
 from tests.store.conftest import Sender, connect_agent
 from tests.store.streams import event, exchange, opened
 

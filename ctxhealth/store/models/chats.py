@@ -27,6 +27,8 @@ class Chat(models.Model):
     state = models.CharField(max_length=20)
     severity_rank = models.SmallIntegerField(default=3)
     headroom_trigger = models.BigIntegerField(null=True)
+    load_share = models.BigIntegerField(null=True)  # millionths of the budget
+    compacted_at = models.BigIntegerField(null=True)
     waiting_since = models.BigIntegerField(null=True)
     model = models.CharField(max_length=200, blank=True, default="")
     title = models.CharField(max_length=400, blank=True, default="")

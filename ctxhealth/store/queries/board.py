@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from django.db.models import Count, F, Q, QuerySet, Value
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Q, QuerySet
 
 from ctxhealth.core.model import ChatSummary
 from ctxhealth.store.models import Chat
+from ctxhealth.store.queries.board_order import (
+    after,
+    order_of,
+    ordered,
+    read_cursor,
+    write_cursor,
+)
 
-FAR = 2**53
 MAX_PAGE = 500
 SEVERITIES = ("critical", "warning", "info", "none")  # by severity_rank
 _SUMMARY: msgspec.json.Decoder[ChatSummary] = msgspec.json.Decoder(ChatSummary)
 
 
-class BadCursor(ValueError):
-    """A cursor that this server did not make."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoardFilters:
-    """What the board shows; empty means all. ``q`` searches title, chat id, agent and model."""
+    """What the board shows; empty means all. ``q`` searches title, chat id, agent and model.
+
+    ``sort`` is one of ``board_order.ORDERS``.
+    """
 
     states: tuple[str, ...] = ()
     agent: str = ""
@@ -36,6 +38,7 @@ class BoardFilters:
     latched: bool | None = None
     waiting: bool | None = None
     q: str = ""
+    sort: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,22 +69,24 @@ def decode_summary(text: str) -> ChatSummary:
 def board_page(
     filters: BoardFilters | None = None, cursor: str | None = None, limit: int = 100
 ) -> BoardPage:
-    """One page: severity, then the longest waiting user, then headroom to the trigger.
+    """One page; unsorted: severity, then the longest waiting user, then headroom to the trigger.
 
-    Raises BadCursor.
+    Raises BadCursor and BadSort.
     """
     filters = filters or BoardFilters()
     limit = max(1, min(limit, MAX_PAGE))
     unstated = _filtered(Chat.objects.all(), filters)
     chats = unstated.filter(state__in=filters.states) if filters.states else unstated
-    ordered = _ordered(chats)
+    order = order_of(filters.sort)
+    chats = ordered(chats, order)
     if cursor:
-        ordered = ordered.filter(_after(_read_cursor(cursor)))
-    found = list(ordered.values_list(*_COLUMNS)[: limit + 1])
+        chats = chats.filter(after(order, read_cursor(cursor, filters.sort)))
+    keys = [key.name for key in order]
+    found = list(chats.values_list(*_ROW_COLUMNS, *keys)[: limit + 1])
     counts = dict(unstated.order_by().values_list("state").annotate(n=Count("id")))
     return BoardPage(
         rows=[_row(values) for values in found[:limit]],
-        next=_cursor(found[limit - 1][-4:]) if len(found) > limit else None,
+        next=_next(filters.sort, found[limit - 1]) if len(found) > limit else None,
         counts_by_state=counts,
         total=sum(counts.values()),
         matching=sum(
@@ -120,7 +125,6 @@ def filter_choices() -> dict[str, list[str]]:
 
 
 _ROW_COLUMNS = ("id", "agent__name", "agent__runtime", "external_id", "version", "summary")
-_COLUMNS = (*_ROW_COLUMNS, "severity_rank", "waits", "room", "key")
 
 
 def _row(values: Sequence[Any]) -> BoardRow:
@@ -152,32 +156,5 @@ def _filtered(chats: QuerySet[Chat], filters: BoardFilters) -> QuerySet[Chat]:
     return chats
 
 
-def _ordered(chats: QuerySet[Chat]) -> QuerySet[Chat]:
-    return chats.annotate(
-        waits=Coalesce(F("waiting_since"), Value(FAR)),
-        room=Coalesce(F("headroom_trigger"), Value(FAR)),
-        key=F("id"),
-    ).order_by("severity_rank", "waits", "room", "id")
-
-
-def _after(key: tuple[int, int, int, int]) -> Q:
-    rank, waits, room, pk = key
-    return (
-        Q(severity_rank__gt=rank)
-        | Q(severity_rank=rank, waits__gt=waits)
-        | Q(severity_rank=rank, waits=waits, room__gt=room)
-        | Q(severity_rank=rank, waits=waits, room=room, id__gt=pk)
-    )
-
-
-def _cursor(key: Sequence[Any]) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(list(key))).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[int, int, int, int]:
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        raw = base64.urlsafe_b64decode(padded.encode("ascii"))
-        return msgspec.json.decode(raw, type=tuple[int, int, int, int])
-    except (binascii.Error, ValueError, msgspec.MsgspecError, UnicodeError):
-        raise BadCursor("cursor: not one of this server's") from None
+def _next(sort: str, row: Sequence[Any]) -> str:
+    return write_cursor(sort, row[len(_ROW_COLUMNS) :])

@@ -10,7 +10,7 @@ from ninja import Path, Query, Router
 from ctxhealth.core.model import State
 from ctxhealth.store import queries
 from ctxhealth.store.queries import BoardFilters, ChatRow
-from ctxhealth.store.queries.board import BadCursor
+from ctxhealth.store.queries.board_order import BadCursor
 from ctxhealth.web.api import shapes
 from ctxhealth.web.api.callers import reader
 from ctxhealth.web.api.errors import ApiError

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from ctxhealth.store import queries
 from ctxhealth.store.clock import now_ms
-from ctxhealth.store.queries.board import BadCursor
+from ctxhealth.store.queries.board_order import BadCursor
 from ctxhealth.web import fragments
 from ctxhealth.web.access import PageRequest, may_operate, member, refuse
 from ctxhealth.web.filters import filters_of, link, query_of, selects_of

@@ -184,12 +184,15 @@ class LatchBrief(View, frozen=True, kw_only=True):
 
 
 class AttemptBrief(View, frozen=True, kw_only=True):
+    """``inferred``: no record of it, only a load that stays."""
+
     outcome: Outcome
     before: int | None
     after: int | None
     at: int
     lossy: bool | None = None
     relief: Relief = Relief.UNCONFIRMED
+    inferred: bool = False
 
 
 class FindingBrief(View, frozen=True, kw_only=True):
@@ -361,7 +364,10 @@ class FindingView(View, frozen=True, kw_only=True):
 
 
 class HeavyItem(View, frozen=True, kw_only=True):
-    """One of the heaviest items; ``in_context`` None where membership is not reported."""
+    """One of the heaviest items; ``in_context`` None where membership is not reported.
+
+    ``estimate``: nobody counted its tokens, they are made of its characters.
+    """
 
     id: str
     kind: str
@@ -371,6 +377,7 @@ class HeavyItem(View, frozen=True, kw_only=True):
     excerpt: str | None = None
     in_context: bool | None = None
     chat_seq: int | None = None
+    estimate: bool = False
 
 
 class Block(View, frozen=True, kw_only=True):

@@ -135,6 +135,7 @@ class Heavy(Part):
     excerpt: str | None = None
     seq: int = 0
     in_context: bool | None = None
+    estimate: bool = False
 
 
 class OpenCall(Part):

@@ -34,6 +34,15 @@ STATE_META: dict[State, Meta] = {
     State.HEALTHY: Meta("Healthy", "circle-check", "good"),
 }
 
+
+def meta_of(state: State, severity: Severity | None) -> Meta:
+    """A state as it is shown: in the tone of what is critical only while something is."""
+    meta = STATE_META[state]
+    if meta.tone == "critical" and severity is Severity.WARNING:
+        return meta._replace(tone="warning")
+    return meta
+
+
 SEVERITY_META: dict[Severity, Meta] = {
     Severity.CRITICAL: Meta("Critical", "octagon-alert", "critical"),
     Severity.WARNING: Meta("Warning", "triangle-alert", "warning"),

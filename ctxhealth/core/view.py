@@ -207,6 +207,7 @@ def _last_compaction(state: ChatState) -> AttemptBrief | None:
         at=view.finished_at or 0,
         lossy=view.lossy,
         relief=view.relief,
+        inferred="inferred" in view.flags,
     )
 
 
@@ -227,6 +228,7 @@ def _heavy(state: ChatState) -> tuple[HeavyItem, ...]:
             excerpt=heavy.excerpt,
             in_context=heavy.in_context,
             chat_seq=heavy.seq,
+            estimate=heavy.estimate,
         )
         for heavy in ordered
     )

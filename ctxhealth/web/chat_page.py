@@ -136,7 +136,7 @@ def _busy(standing: Receipt | None) -> str:
 
 
 def _tone(summary: ChatSummary) -> str:
-    return states.state(summary.state).tone
+    return states.standing(summary).tone
 
 
 def _beyond(summary: ChatSummary) -> int | None:

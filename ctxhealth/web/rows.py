@@ -63,7 +63,7 @@ def row_of(row: BoardRowLike) -> Row:
         agent=row.agent,
         title=summary.title or row.external_id,
         summary=summary,
-        state=states.state(summary.state),
+        state=states.standing(summary),
         connection=_connection(summary),
         tone=TONES.get(summary.severity, "") if summary.severity else "",
         strip=strip_of(summary),

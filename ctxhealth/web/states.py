@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxhealth.core.model import Connection, Outcome, Severity, State
+from ctxhealth.core.model import ChatSummary, Connection, Outcome, Severity, State
 from ctxhealth.core.states import (
     COMMAND_STATE_META,
     CONNECTION_META,
@@ -12,6 +12,7 @@ from ctxhealth.core.states import (
     SEVERITY_META,
     STATE_META,
     Meta,
+    meta_of,
 )
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "connection",
     "outcome",
     "severity",
+    "standing",
     "state",
 ]
 
@@ -33,6 +35,11 @@ _OTHER = Meta(label="unknown", icon="circle-help", tone="neutral")
 
 def state(value: Any) -> Meta:
     return STATE_META.get(State(value), _OTHER)
+
+
+def standing(summary: ChatSummary) -> Meta:
+    """The state of a chat, as grave as what is wrong with it."""
+    return meta_of(summary.state, summary.severity)
 
 
 def severity(value: Any) -> Meta:

@@ -16,6 +16,7 @@ from ctxhealth.core.states import (
     SEVERITY_META,
     SOURCE_META,
     STATE_META,
+    meta_of,
 )
 from ctxhealth.core.structure import structure_from_snapshot
 from ctxhealth.core.view import detail, summary
@@ -135,6 +136,12 @@ class TestState:
         assert since == story.at
         story.reply(145_000)
         assert story.row.since == since
+
+    def test_a_state_with_nothing_critical_is_not_shown_in_its_tone(self) -> None:
+        assert meta_of(State.STALLED, Severity.WARNING).tone == "warning"
+        assert meta_of(State.STALLED, Severity.CRITICAL).tone == "critical"
+        assert meta_of(State.RECOVERING, Severity.WARNING).tone == "active"
+        assert meta_of(State.HEALTHY, None).tone == "good"
 
     def test_infos_alone_are_watch(self) -> None:
         row = Story().opened().reply(150_000).row

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from ctxhealth.core.model import ChatDetail, ChatSummary, Connection, Reading, Source, Structure
+from ctxhealth.core.model import (
+    Advice,
+    ChatDetail,
+    ChatSummary,
+    Connection,
+    Reading,
+    Severity,
+    Source,
+    Structure,
+)
 from ctxhealth.web import fragments
 from ctxhealth.web.actions import buttons_of
 from ctxhealth.web.chat_page import ChatExtras
@@ -176,3 +186,36 @@ def test_the_page_of_a_chat_about_which_nothing_is_known_can_be_drawn() -> None:
     chat = FakeChat(id=1, agent="a", external_id="c", summary=detail.summary)
     regions = fragments.chat_regions(detail, ChatExtras(chat=chat), NOW, operate=True)
     assert regions.keys() == {f"chat-1-{name}" for name in fragments.CHAT_REGIONS}
+
+
+def test_tokens_that_nobody_counted_are_marked_as_estimates() -> None:
+    heavy = factories.detail().heavy
+    guessed = factories.detail(heavy=(msgspec.structs.replace(heavy[0], estimate=True), heavy[1]))
+    chat = FakeChat(id=1, agent="worker-3", external_id="chat-az", summary=guessed.summary)
+    html = fragments.chat_regions(guessed, ChatExtras(chat=chat), NOW, operate=True, only=["heavy"])
+    text = read(html["chat-1-heavy"]).text
+    assert "~14,120" in text
+    assert "13,480" in text and "~13,480" not in text
+
+
+def test_a_step_by_hand_stands_once_beside_the_headline() -> None:
+    step = "Run /compact in the session."
+    by_hand = Advice(action="manual", text=step)
+    detail = factories.detail(
+        headline=f"Over: too large. {step}",
+        headline_advice=by_hand,
+        findings=(factories.finding(recommended=(by_hand,)),),
+    )
+    chat = FakeChat(id=1, agent="worker-3", external_id="chat-az", summary=detail.summary)
+    html = fragments.chat_regions(
+        detail, ChatExtras(chat=chat), NOW, operate=True, only=["headline"]
+    )
+    assert read(html["chat-1-headline"]).text.count(step) == 2
+
+
+@pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.WARNING])
+def test_a_chat_is_shown_as_grave_as_what_is_wrong_with_it(severity: Severity) -> None:
+    summary = msgspec.structs.replace(factories.agent_zero(), severity=severity)
+    html = region("headline", summary)
+    assert f'data-tone="{severity.value}"' in html
+    assert f'class="state {severity.value}"' in html

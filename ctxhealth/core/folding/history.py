@@ -100,6 +100,7 @@ def _count(state: ChatState, event: MessageAdded, tokens: int, context: Context)
                 excerpt=event.excerpt[:EXCERPT] if event.excerpt else None,
                 seq=context.seq,
                 in_context=True,
+                estimate=event.tokens is None,
             ),
         )
 

@@ -12,7 +12,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ctxhealth.core.model import AttemptView, Block, Reading, Source, Structure
+from ctxhealth.core.model import AttemptView, Block, ChatSummary, Reading, Source, Structure
 from ctxhealth.web import format as fmt
 from ctxhealth.web import icicle, states, svg
 from ctxhealth.web.preview import Level
@@ -94,8 +94,8 @@ def when(context: template.Context, at: int | None) -> SafeString:
 
 
 @register.simple_tag
-def state_badge(state: Any) -> SafeString:
-    return _badge(states.state(state), "state")
+def state_badge(summary: ChatSummary) -> SafeString:
+    return _badge(states.standing(summary), "state")
 
 
 @register.simple_tag

@@ -1,4 +1,4 @@
-"""``ctxhealth tail`` and ``ctxhealth watch``: arguments and exit codes."""
+"""``ctxhealth tail``, ``watch`` and ``replay``: arguments and exit codes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from ctxhealth import __version__
 from ctxhealth.cli.errors import INTERRUPTED, CannotSend
 from ctxhealth.cli.products import FOLDERS
+from ctxhealth.cli.replay import replay
 from ctxhealth.cli.tail import tail
 from ctxhealth.cli.watch import watch
 from ctxhealth.readers.registry import readable
@@ -28,8 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     tail_arguments(commands.add_parser("tail", help=about, description=about))
     about = "follow all sessions of an agent product, new ones and sub-agents included"
     watch_arguments(commands.add_parser("watch", help=about, description=about))
+    about = "say what is wrong in a recorded stream or session file, or play it into a server"
+    replay_arguments(commands.add_parser("replay", help=about, description=about))
     options = parser.parse_args(argv)
-    return run(tail if options.command == "tail" else watch, options)
+    return run({"tail": tail, "watch": watch, "replay": replay}[options.command], options)
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
@@ -69,6 +72,30 @@ def watch_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out files that did not change in the last N days",
     )  # fmt: skip
     _common(parser)
+
+
+def replay_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", type=Path, help="events as agents send them, one a line, or a session file"
+    )
+    parser.add_argument("--url", help="play it into this server; without, the diagnosis is printed")
+    parser.add_argument("--token", help="an agent token; better in CTXHEALTH_TOKEN or a file")
+    parser.add_argument("--token-file", type=Path, help="a file that holds the agent token")
+    parser.add_argument("--agent", default="replay", help="the agent's name on the pages")
+    parser.add_argument("--chat", help="the chat's id on the server; file and time if not given")
+    parser.add_argument(
+        "--speed", type=_speed, metavar="N",
+        help="N times as fast as it happened (1: in real time); at once if not given",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="the diagnosis as JSON")
+    parser.add_argument("--quiet", "-q", action="store_true", help="say only what went wrong")
+
+
+def _speed(text: str) -> float:
+    speed = float(text)
+    if not 0 < speed < 1_000_000:
+        raise argparse.ArgumentTypeError("a number above 0")
+    return speed
 
 
 def _common(parser: argparse.ArgumentParser) -> None:

@@ -101,11 +101,9 @@ class Sender:
 
     def _complain(self) -> None:
         error = self.reporter.status()["last_error"] or ""
-        found = re.search(r"^(?:closed|HTTP) ([0-9]{3,4})\s*(.*)", error)
-        said = _REFUSALS.get(int(found.group(1))) if found else None
-        if found and said is not None:
-            why = found.group(2).rstrip(".") or "no reason given"
-            raise CannotSend(said.format(why=why), REFUSED)
+        said = refusal(error)
+        if said is not None:
+            raise CannotSend(said, REFUSED)
         if self.reporter.connected or not error:
             return
         self._console.once(f"No connection to {self.url} ({_plain(error)}): waiting for it.")
@@ -113,6 +111,15 @@ class Sender:
     def _heard(self) -> None:
         if self.reporter.connected:
             self._console.heal(f"Connected to {self.url}.")
+
+
+def refusal(error: str) -> str | None:
+    """What the server refuses for good, as a sentence; None for what may pass."""
+    found = re.search(r"^(?:closed|HTTP) ([0-9]{3,4})\s*(.*)", error)
+    said = _REFUSALS.get(int(found.group(1))) if found else None
+    if found is None or said is None:
+        return None
+    return said.format(why=found.group(2).rstrip(".") or "no reason given")
 
 
 def _plain(error: str) -> str:

@@ -8,8 +8,54 @@ from pathlib import Path
 from typing import Any
 
 from ctxhealth.cli.errors import CannotSend
+from ctxhealth.client.bodies import body
+from ctxhealth.client.texts import TextPolicy
+from ctxhealth.readers.base import Reader
+from ctxhealth.readers.registry import HEAD_BYTES, sniff
 
 Line = dict[str, Any]
+_TEXTS = TextPolicy("excerpt", None)
+
+
+def read_any(path: Path) -> list[Line]:
+    """The events of a stream, or those that a session file becomes. Raises CannotSend."""
+    try:
+        with open(path, "rb") as file:
+            found = sniff(file.read(HEAD_BYTES))
+    except OSError as error:
+        raise CannotSend(f"{path} cannot be read: {error.strerror}.") from error
+    if found is None:
+        return list(read_stream(path))
+    if found.make is None:
+        raise CannotSend(f"{path} is {found.what}, which cannot be read yet.")
+    return _session(path, found.make(path.stem))
+
+
+def _session(path: Path, reader: Reader) -> list[Line]:
+    """A session's events; nobody can be told anything there, so its chats are read-only."""
+    events: list[Line] = []
+    with open(path, "rb") as file:
+        for raw in file:
+            events += reader.feed(raw.rstrip(b"\n"))
+    events += reader.finish()
+    lines: list[Line] = []
+    seen: set[str] = set()
+    for event in events:
+        chat = event.get("chat")
+        if isinstance(chat, str) and chat not in seen:
+            seen.add(chat)
+            first = {"type": "server.connected", "ts": event["ts"], "chat": chat}
+            lines.append({**first, "read_only": True})
+        lines.append(_as_sent(event))
+    return lines
+
+
+def _as_sent(event: Line) -> Line:
+    """As the SDK sends it: excerpts cut, text redacted."""
+    fields = {key: value for key, value in event.items() if key not in ("type", "ts", "chat")}
+    sent = body(event["type"], event["ts"], event.get("chat"), fields, _TEXTS)
+    line: Line = json.loads(sent)
+    return line
 
 
 def read_stream(path: Path) -> Iterator[Line]:

@@ -64,7 +64,8 @@ def on_compaction_finished(state: ChatState, event: CompactionFinished, context:
     view = classified(state, event, view)
     skipped = _is_skipped(state, event, view)
     _count(state, view, skipped)
-    _apply(state, event, view, context)
+    if not skipped:
+        _apply(state, event, view, context)
     _remember(state, view, skipped, context)
     if not skipped:
         _follow_up(state, view, context)

@@ -17,6 +17,12 @@ def text_at(row: Row, key: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def word_at(row: Row, key: str) -> str | None:
+    """A name or an id, cut to what an event may carry."""
+    value = text_at(row, key)
+    return None if value is None else value[:200]
+
+
 def dict_at(row: Row, key: str) -> Row:
     value = row.get(key)
     return value if isinstance(value, dict) else {}

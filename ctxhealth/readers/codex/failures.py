@@ -48,7 +48,7 @@ def failure_of(error: Row) -> Failure:
         status = count_at(detail, "http_status_code") if isinstance(detail, dict) else None
     cut = _CUT.match(message)
     return Failure(
-        message, _class(message, code, status), status, code,
+        message, _class(message, code, status), status, code and code[:200],
         message.startswith(_REMOTE), cut.group(1) if cut else None,
     )  # fmt: skip
 

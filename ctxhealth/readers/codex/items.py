@@ -10,7 +10,7 @@ from typing import Any
 
 from ctxhealth.readers.base import Event
 from ctxhealth.readers.sizes import dumped, sized
-from ctxhealth.readers.values import Row, dict_at, list_at, text_at
+from ctxhealth.readers.values import Row, dict_at, list_at, text_at, word_at
 
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
 # Kept in the file only, never sent to the model.
@@ -143,4 +143,4 @@ def _output_text(output: Any) -> str:
 def source_parent(meta: Row) -> str | None:
     """The thread that spawned this one, from the ``session_meta`` row's payload."""
     spawn = dict_at(dict_at(dict_at(meta, "source"), "subagent"), "thread_spawn")
-    return text_at(spawn, "parent_thread_id") or text_at(meta, "parent_thread_id")
+    return word_at(spawn, "parent_thread_id") or word_at(meta, "parent_thread_id")

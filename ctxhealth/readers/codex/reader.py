@@ -16,13 +16,13 @@ from ctxhealth.readers.codex.items import (
     mark_of,
     source_parent,
 )
-from ctxhealth.readers.codex.replies import Replies, response_of
+from ctxhealth.readers.codex.replies import Replies
 from ctxhealth.readers.codex.tasks import Tasks
 from ctxhealth.readers.codex.usage import Counts
 from ctxhealth.readers.single import LONG_MS, SingleChatReader
 from ctxhealth.readers.sizes import no_result
 from ctxhealth.readers.timeline import Part
-from ctxhealth.readers.values import Row, dict_at, list_at, one_line, text_at
+from ctxhealth.readers.values import Row, dict_at, list_at, one_line, text_at, word_at
 
 _TITLE = 120
 _ROWS = frozenset(
@@ -103,7 +103,8 @@ class CodexReader(SingleChatReader):
         elif kind == "token_usage_record":
             usage = self._counts.record(payload)
             self._say(prompt=False)
-            self._replies.usage(usage, response_of(payload), ts, self._facts.before)
+            response = word_at(payload, "response_id")
+            self._replies.usage(usage, response, ts, self._facts.before)
         elif kind == "compacted":
             self._compacted(payload, ts)
         elif kind == "turn_context":
@@ -127,7 +128,7 @@ class CodexReader(SingleChatReader):
         }
         self.open(
             text_at(payload, "id") or text_at(payload, "session_id"), ts, parent=parent,
-            provider=text_at(payload, "model_provider"),
+            provider=word_at(payload, "model_provider"),
             labels={key: value[:200] for key, value in labels.items() if value} or None,
         )  # fmt: skip
 
@@ -136,10 +137,10 @@ class CodexReader(SingleChatReader):
         self._replies.input()
         if self._tasks.task is not None:
             self._tasks.task["context"] = True
-        model = text_at(payload, "model")
+        model = word_at(payload, "model")
         if model is not None and model != self._facts.model:
-            self._facts.model = self._replies.model = model[:200]
-            self.line.add("chat.updated", ts, model=model[:200])
+            self._facts.model = self._replies.model = model
+            self.line.add("chat.updated", ts, model=model)
 
     def _item(self, payload: Row, ts: int) -> None:
         self._say(prompt=False)
@@ -270,7 +271,7 @@ class CodexReader(SingleChatReader):
 
     def _compacted(self, payload: Row, ts: int) -> None:
         self._say(prompt=False)
-        summary = self._replies.summary(text_at(payload, "compaction_response_id"))
+        summary = self._replies.summary(word_at(payload, "compaction_response_id"))
         self._counts.compacted()
         id = f"r{self.counts['rows']}"
         self._compactions.compacted(payload, id, ts, summary, self._replies.said)

@@ -13,7 +13,7 @@ from ctxhealth.readers.codex.context import Context
 from ctxhealth.readers.codex.items import items_of, mark_of, message_text, words_mark
 from ctxhealth.readers.codex.tasks import Tasks
 from ctxhealth.readers.timeline import Part, Timeline
-from ctxhealth.readers.values import Row, text_at
+from ctxhealth.readers.values import Row
 
 _MOST_ITEMS = 500
 _AFTER_USAGE_MS = 2_000
@@ -138,8 +138,3 @@ def _held(content: dict[str, int]) -> str:
     if content["tool_calls"]:
         return "tools"
     return "text" if content["text_chars"] or content["data"] else "nothing"
-
-
-def response_of(payload: Row) -> str | None:
-    id = text_at(payload, "response_id")
-    return None if id is None else id[:200]

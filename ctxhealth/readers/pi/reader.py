@@ -15,7 +15,7 @@ from ctxhealth.readers.single import LONG_MS, SingleChatReader
 from ctxhealth.readers.sizes import no_result
 from ctxhealth.readers.timeline import Part
 from ctxhealth.readers.times import millis
-from ctxhealth.readers.values import Row, count_at, dict_at, one_line, text_at
+from ctxhealth.readers.values import Row, count_at, dict_at, one_line, text_at, word_at
 
 _TITLE = 120
 _USAGE = (
@@ -88,7 +88,7 @@ class PiReader(SingleChatReader):
         elif kind == "compaction":
             self._compaction(row, id[:20], ts)
         elif kind == "model_change":
-            self._model(text_at(row, "modelId"), text_at(row, "provider"), ts)
+            self._model(word_at(row, "modelId"), word_at(row, "provider"), ts)
         elif kind == "session_info":
             self._title(text_at(row, "name") or "", ts)
         elif kind in _SUMMARIES:
@@ -112,14 +112,13 @@ class PiReader(SingleChatReader):
         folder = (text_at(row, "cwd") or "").replace("\\", "/").rstrip("/")
         project = folder.split("/")[-1][:200]
         self.open(text_at(row, "id"), ts, labels={"project": project} if project else None)
-        self._model(text_at(row, "modelId"), text_at(row, "provider"), ts)
+        self._model(word_at(row, "modelId"), word_at(row, "provider"), ts)
 
     def _model(self, model: str | None, provider: str | None, ts: int) -> None:
         if model is None or [model, provider] == self._facts.model:
             return
         self._facts.model = [model, provider]
-        named = None if provider is None else provider[:200]
-        self.line.add("chat.updated", ts, model=model[:200], provider=named)
+        self.line.add("chat.updated", ts, model=model, provider=provider)
 
     def _title(self, words: str, ts: int) -> None:
         if words.strip():
@@ -146,8 +145,8 @@ class PiReader(SingleChatReader):
             self._add([no_result(call) for call in list(self._context.calls)], ts)
 
     def _reply(self, message: Row, id: str, ts: int) -> None:
-        finish = text_at(message, "stopReason")
-        self._model(text_at(message, "model"), text_at(message, "provider"), ts)
+        finish = word_at(message, "stopReason")
+        self._model(word_at(message, "model"), word_at(message, "provider"), ts)
         # The message's own time is when its request left; the row is written at its end.
         sent = min(millis(message.get("timestamp")) or ts, ts)
         self._turns.ensure(id, sent)

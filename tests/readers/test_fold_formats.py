@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from ctxhealth.core.model import Outcome, Relief, Source, State, WindowSource
 from ctxhealth.readers.base import Event
 from tests.readers import pi_session, rollout
 from tests.readers.pi_session import PiSession
-from tests.readers.rollout import WINDOW, Rollout
-from tests.readers.session import of
+from tests.readers.rollout import THREAD, WINDOW, Rollout
+from tests.readers.session import SESSION, Session, call, of, read
 from tests.readers.test_fold import Page, shown
 from tests.readers.test_samples import fed
 
@@ -139,12 +140,20 @@ def test_pi_many_healthy_compactions_never_warn() -> None:
 
 
 def test_a_call_that_a_killed_program_left_open_is_no_broken_pair_a_day_later() -> None:
-    session = Rollout(old=True)
-    session.begin()
-    session.call("call_1")
-    session.used(50_000)
-    session.clock = session.clock.replace(day=session.clock.day + 1)
+    codex, pi, claude = Rollout(old=True), PiSession(), Session()
+    codex.begin()
+    codex.call("call_1")
+    codex.used(50_000)
+    pi.prompt()
+    pi.call(50_000, "toolu_1")
+    claude.prompt()
+    claude.reply("m1", 50_000, call("toolu_1"), stop="tool_use")
+    for session in (codex, pi, claude):
+        session.clock += timedelta(days=1)
     for load in (51_000, 52_000):
-        session.turn(load)
-    reader, events = rollout.read(session)
-    assert worst(events, reader.chat or "") == []
+        codex.turn(load)
+        pi.turn(load)
+        claude.turn(f"m{load}", load)
+    assert worst(rollout.read(codex)[1], THREAD) == []
+    assert worst(pi_session.read(pi)[1], pi_session.SESSION) == []
+    assert worst(read(claude.lines())[1], SESSION) == []

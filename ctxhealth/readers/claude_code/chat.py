@@ -14,6 +14,7 @@ from ctxhealth.readers.claude_code.rows import plain_text
 from ctxhealth.readers.claude_code.stay import Stay, WindowOf
 from ctxhealth.readers.claude_code.turns import Turns
 from ctxhealth.readers.seen import Seen
+from ctxhealth.readers.sizes import no_result
 from ctxhealth.readers.timeline import Part, Timeline
 from ctxhealth.readers.values import Row, dict_at, one_line, text_at
 
@@ -200,7 +201,10 @@ class ChatRows(Part):
             self.title(plain_text(row), ts)
         self.turns.prompt(uuid, ts, kind, bool(self.context.calls))
         # Calls of an earlier turn that never got a result are answered by the program itself.
-        self.context.calls.clear()
+        for call in list(self.context.calls):
+            item = no_result(call)
+            self.context.added(item)
+            self.line.add(item.pop("type"), ts, **item)
 
     def _results(self, row: Row, uuid: str, ts: int, answers: list[str]) -> None:
         orphans = [id for id in answers if id[:200] not in self.context.calls]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ctxhealth.core.model import AttemptView, ChatDetail
+from ctxhealth.core.model import AttemptView, ChatDetail, Source
 from ctxhealth.store import queries
 from ctxhealth.store.queries import ChatRow
 from ctxhealth.web.chat_page import Change, ChatExtras, ParentLink, change_of
@@ -14,6 +14,7 @@ from ctxhealth.web.chat_page import Change, ChatExtras, ParentLink, change_of
 MAX_ATTEMPTS = 50
 MAX_CLOSED = 50
 MAX_COMMANDS = 20
+EVERY_READING = 1_000_000
 
 
 def load_chat(chat_id: int) -> tuple[ChatDetail, ChatExtras] | None:
@@ -59,6 +60,18 @@ def _last_change(chat: ChatRow, attempts: Sequence[AttemptView]) -> Change | Non
     return None
 
 
+def _counted_at(chat_id: int, attempt: AttemptView, ended: int) -> int:
+    """Where nobody said what was left, the next request's count did: until then it is unknown."""
+    if "measured" not in attempt.flags:
+        return ended
+    counts = (
+        point.chat_seq
+        for point in queries.chat_readings(chat_id, points=EVERY_READING)
+        if point.chat_seq > ended and point.source is not Source.PENDING
+    )
+    return next(counts, ended)
+
+
 @lru_cache(maxsize=256)
 def _change(chat_id: int, opened_at: int, attempt: AttemptView) -> Change | None:
     """Both moments by replay; the log behind them never changes, so one look is enough.
@@ -68,5 +81,5 @@ def _change(chat_id: int, opened_at: int, attempt: AttemptView) -> Change | None
     ended = attempt.finished_seq or 0
     begun = (attempt.started_seq or ended) - 1
     before = queries.chat_detail(chat_id, at=begun)
-    after = queries.chat_detail(chat_id, at=ended)
+    after = queries.chat_detail(chat_id, at=_counted_at(chat_id, attempt, ended))
     return change_of(attempt, before, after) if before and after else None

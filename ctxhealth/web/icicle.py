@@ -56,7 +56,7 @@ def _part_cell(
     part: str, blocks: Sequence[Block], tokens: int, total: int, x: float, width: float
 ) -> Cell:
     title = KIND_TITLES[part]
-    counted = f"{len(blocks)} {part}" if part in ("bulks", "topics") else title
+    counted = plural(len(blocks), part[:-1]) if part in ("bulks", "topics") else title
     says = f"{counted}: {number(tokens)} tokens, {percent(tokens, total)} of the structure"
     return Cell(part, 0, x, width, f"{counted} {number(tokens)}", says)
 

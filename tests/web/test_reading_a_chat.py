@@ -64,6 +64,18 @@ def test_events_are_paged_filtered_and_shown_raw_on_demand(robot: Agent, viewer:
     assert '"title": "Chat c1"' in read(raw).text
 
 
+def test_what_a_compaction_left_is_shown_as_the_next_request_counted_it(
+    robot: Agent, viewer: Client
+) -> None:
+    pk = robot.chat("c1", 60_000)
+    done = {"attempt": "a1", "reported": "boundary", "before": 60_000, "summarizer": {"calls": 1}}
+    robot.report({"type": "compaction.finished", "chat": "c1", **done})
+    robot.turn("c1", 20_000)
+    text = read(viewer.get(f"/chats/{pk}/").content.decode()).text
+    assert "What the last compaction did" in text
+    assert "not assigned 60,000 → 20,000" in " ".join(text.split())
+
+
 def test_a_link_to_an_event_opens_its_neighbourhood(robot: Agent, viewer: Client) -> None:
     pk = robot.chat("c1", 60_000)
     for _ in range(100):

@@ -41,7 +41,8 @@ class Compactions(Part):
         }  # fmt: skip
         ms = count_at(meta, "durationMs")
         self._line.release()
-        self._line.add("compaction.started", ts - (ms or 0), **common, phase=self._phase())
+        if ms is not None:
+            self._line.add("compaction.started", ts - ms, **common, phase=self._phase())
         removed = self._context.compacted(meta)
         self._line.add(
             "compaction.finished", ts, **common, reported="compact_boundary", ms=ms,

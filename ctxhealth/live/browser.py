@@ -49,6 +49,10 @@ class TooSlow(Exception):
     """The browser did not take a frame in time."""
 
 
+class BrowserLeft(Exception):
+    """The browser went away while a frame was on its way to it."""
+
+
 class Browser:
     """Runs the page's only sending task.
 
@@ -82,7 +86,10 @@ class Browser:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send until cancelled, until ``renew`` says no (returns), or raise TooSlow."""
+        """Send until cancelled or until ``renew`` says no (returns).
+
+        Raises TooSlow and BrowserLeft.
+        """
         loop = asyncio.get_running_loop()
         tick_at = loop.time()
         while True:
@@ -118,6 +125,8 @@ class Browser:
                 await self._send(frame)
         except TimeoutError as error:
             raise TooSlow from error
+        except OSError as error:
+            raise BrowserLeft from error
 
 
 def pause_after(took: float) -> float:

@@ -14,7 +14,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
 from ctxhealth.live import hints
-from ctxhealth.live.browser import Browser, LivePage, TooSlow
+from ctxhealth.live.browser import Browser, BrowserLeft, LivePage, TooSlow
 from ctxhealth.live.identity import STRANGER, Identity, identify
 from ctxhealth.live.pages import UnknownChat, open_page
 from ctxhealth.live.service import Live
@@ -101,6 +101,8 @@ class UiConsumer(AsyncWebsocketConsumer):
             await browser.run()
             # The rights changed: a fresh handshake decides anew.
             code = CLOSE_RESTART
+        except BrowserLeft:
+            return  # Its disconnect is on the way and clears up.
         except TooSlow:
             logger.info("A browser took no frame for too long; it is told to come back")
         except UnknownChat:
@@ -136,7 +138,7 @@ class UiConsumer(AsyncWebsocketConsumer):
 
     async def end(self, code: int) -> None:
         """Close, also where the browser takes nothing any more."""
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(OSError):  # TimeoutError is one, and a browser that has left.
             async with asyncio.timeout(CLOSE_TIMEOUT_SECONDS):
                 await self.close(code)
         await self.disconnect(code)

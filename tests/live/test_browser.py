@@ -6,9 +6,18 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
+from uvicorn.protocols.utils import ClientDisconnected
 
 from ctxhealth.live import browser as module
-from ctxhealth.live.browser import Browser, Counts, TooSlow, json_frame, pause_after
+from ctxhealth.live.browser import (
+    Browser,
+    BrowserLeft,
+    Counts,
+    TooSlow,
+    json_frame,
+    pause_after,
+)
+from ctxhealth.live.consumer import UiConsumer
 
 
 class Counter:
@@ -172,6 +181,22 @@ def test_a_browser_that_takes_nothing_is_given_up_and_no_other_waits_for_it() ->
         quick.cancel()
 
     run(scenario())
+
+
+def test_a_browser_that_leaves_ends_its_task_and_nobody_is_told_of_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def leave(frame: str) -> None:
+        raise ClientDisconnected
+
+    async def nobody() -> None:
+        with pytest.raises(BrowserLeft):
+            await Browser(Counter({1}), leave, yes).run()
+        consumer = UiConsumer(live=lambda: None)  # type: ignore[arg-type, return-value]
+        await consumer.keep_sending(Browser(Counter({1}), leave, yes))
+
+    run(nobody())
+    assert caplog.records == []
 
 
 def test_a_page_that_is_due_looks_again_without_a_hint() -> None:

@@ -19,8 +19,11 @@ _CANCELLED = frozenset({"cancelled", "canceled", "aborted", "user_stop", "interr
 _REFUSED = frozenset({"refused", "context_unfit", "lock_held", "busy"})
 _TIMED_OUT = frozenset({"timed_out", "timeout", "lease_expired"})
 _DURABILITY = frozenset(
-    {"durability_failed", "write_failed", "persist_failed", "ledger_unreadable", "store_failed"}
-)
+    {
+        "durability_failed", "write_failed", "write_empty", "persist_failed", "store_failed",
+        "ledger_unreadable", "ledger_read_failed", "ledger_wait_aborted", "head_anchor_not_durable",
+    }
+)  # fmt: skip
 _STRUCTURAL = frozenset({"nothing_foldable", "nothing_to_fold", "nothing_to_compact", "noop"})
 
 

@@ -176,6 +176,10 @@ class TestPlateaus:
         assert "2,050" in text and "about 7,900" in text
         assert story.severity("provider_truncates") == "critical"
 
+    def test_c40_exactly_half_the_window_says_what_the_agent_counted(self) -> None:
+        story = Story().opened(window=65_536).reply(32_770, local=65_900)
+        assert "far below the about 65,900" in sentence(story, "provider_truncates")
+
 
 class TestWindowsByEvidence:
     def test_c38_an_accepted_request_above_the_declared_window_moves_to_the_known_one(self) -> None:

@@ -127,7 +127,7 @@ def _say_truncates(facts: Facts) -> str:
         )
     return (
         f"the provider counted {number(int_of(value))} tokens, far below the about "
-        f"{number(int_of(sent))} that were sent by their bytes: it cuts the prompt silently."
+        f"{number(int_of(sent))} that were sent: it cuts the prompt silently."
     )
 
 

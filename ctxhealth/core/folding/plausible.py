@@ -96,13 +96,17 @@ def watch_counter(meter: Meter, step: int, added: int, value: int, steps: int) -
     meter.steps_alike = meter.steps_alike + 1 if alike else 0
 
 
-def _is_halved(state: ChatState, prompt: int, sent: OpenRequest | None) -> bool:
-    """Exactly half the window and 2: what a server leaves that keeps half of too long a prompt."""
+def _halved_from(state: ChatState, prompt: int, sent: OpenRequest | None) -> int | None:
+    """Of how much a count of exactly half the window and 2 was left, by the newest known count.
+
+    That is what a server leaves that keeps half of too long a prompt.
+    """
     meter, window = state.meter, state.limits.window
     if window is None or prompt != window // 2 + 2 or meter.pending:
-        return False
+        return None
     full = sent.local if sent is not None and not sent.delta else None
-    return max(full or 0, meter.good or 0) > prompt / _STILL_ALIKE
+    whole = max(full or 0, meter.good or 0)
+    return whole if whole > prompt / _STILL_ALIKE else None
 
 
 def watch_truncation(
@@ -118,7 +122,8 @@ def watch_truncation(
     else:
         meter.identical, meter.identical_from = 1, added
     meter.identical_added, meter.identical_items = added, items
-    meter.truncated = _is_halved(state, prompt, sent)
+    meter.expected = _halved_from(state, prompt, sent)
+    meter.truncated = meter.expected is not None
     if sent is None or not sent.bytes:
         return
     expected = sent.bytes // BYTES_PER_TOKEN

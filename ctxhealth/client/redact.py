@@ -48,19 +48,31 @@ _RULES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 _COMPILED = tuple((what, marks, re.compile(pattern)) for what, marks, pattern in _RULES)
 _ALL = tuple(dict.fromkeys(mark for _, marks, _ in _COMPILED for mark in marks))
-# Asked in groups: one search for the character that a group shares spares the rest of it.
-_DASHED = tuple(mark for mark in _ALL if "-" in mark)
-_SCORED = tuple(mark for mark in _ALL if "_" in mark and "-" not in mark)
-_PLAIN = tuple(mark for mark in _ALL if "-" not in mark and "_" not in mark)
+# One character of a literal, seldom in prose, is found ten times faster than the literal: it is
+# asked for first, once for all literals that hold it.
+_SELDOM = "-_:JKzxICE"
+
+
+def _grouped() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    groups: dict[str, list[str]] = {}
+    for mark in _ALL:
+        first = next((char for char in _SELDOM if char in mark), "")
+        groups.setdefault(first, []).append(mark)
+    return tuple((char, tuple(marks)) for char, marks in groups.items())
+
+
+# The empty character is in every text.
+_GROUPS = _grouped()
 
 
 def suspicious(text: str) -> bool:
     """Whether any literal of a secret occurs at all: the cheap question before ``redact``."""
-    return (
-        _any(_PLAIN, text)
-        or ("-" in text and _any(_DASHED, text))
-        or ("_" in text and _any(_SCORED, text))
-    )
+    for char, marks in _GROUPS:
+        if char in text:
+            for mark in marks:
+                if mark in text:
+                    return True
+    return False
 
 
 def redact(text: str) -> str:
@@ -70,13 +82,6 @@ def redact(text: str) -> str:
             if any(mark in text for mark in marks):
                 text = pattern.sub(_mask(what), text)
     return text
-
-
-def _any(marks: tuple[str, ...], text: str) -> bool:
-    for mark in marks:  # noqa: SIM110  (a generator costs three times as much, on every call)
-        if mark in text:
-            return True
-    return False
 
 
 def redact_value(value: Any) -> Any:

@@ -20,13 +20,14 @@ from ctxhealth.ingest import admission
 from ctxhealth.ingest.gate import Gate
 from ctxhealth.ingest.link import Link
 from ctxhealth.ingest.outgoing import SEND_SECONDS
+from ctxhealth.ingest.taking import Refusal, frame_of, take
 from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import TokenRow
 from ctxhealth.store.through import StoreBusy
 from ctxhealth.store.writes.agents import Connected
 from ctxhealth.wire import limits
-from ctxhealth.wire.frames import AGENT_FRAME, Bye, Events, Heartbeat, Hello, Limits, Welcome
+from ctxhealth.wire.frames import Hello, Limits, Welcome
 
 LIMITS = Limits(
     frame_bytes=limits.FRAME_BYTES,
@@ -35,18 +36,7 @@ LIMITS = Limits(
     event_bytes=limits.EVENT_BYTES,
     rate=limits.RATE_EVENTS_PER_SECOND,
 )
-ROOM_SECONDS = 5.0
-# An agent that stays over its rate for so long ignores what it is told.
-OVER_RATE_S = 10.0
 _LOG = logging.getLogger(__name__)
-
-
-class Refusal(Exception):
-    """The connection ends with this code and reason."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code, self.reason = code, reason
 
 
 class AgentConsumer(AsyncWebsocketConsumer):
@@ -114,7 +104,7 @@ async def _hello(receive: Any) -> Hello | None:
         raise Refusal(limits.CLOSE_BAD_FRAME, "frames are text")
     if len(text) > limits.HELLO_BYTES:
         raise Refusal(limits.CLOSE_TOO_BIG, f"hello: at most {limits.HELLO_BYTES} bytes")
-    frame = _frame(text)
+    frame = frame_of(text)
     if not isinstance(frame, Hello):
         raise Refusal(limits.CLOSE_BAD_FRAME, "the first frame must be hello")
     return frame
@@ -200,77 +190,13 @@ async def _read_all(gate: Gate, link: Link, receive: Any) -> int:
             continue
         link.heard = time.monotonic()
         try:
-            await _take(gate, link, message.get("text"))
+            wait = take(gate, link, message.get("text"))
+            if wait is not None:
+                await wait
         except Refusal as refusal:
             link.closed_by = refusal.reason
             gate.table.count_close(refusal.code)
             link.out.close(refusal.code, refusal.reason)
-
-
-async def _take(gate: Gate, link: Link, text: str | None) -> None:
-    if text is None:
-        raise Refusal(limits.CLOSE_BAD_FRAME, "frames are text")
-    frame = _frame(text)
-    if isinstance(frame, Events):
-        await _take_events(gate, link, frame)
-    elif isinstance(frame, Heartbeat):
-        link.heartbeat(frame)
-    elif isinstance(frame, Bye):
-        link.closed_by = f"bye: {frame.reason or 'no reason given'}"
-        link.out.close(1000, "bye")
-    else:
-        raise Refusal(limits.CLOSE_BAD_FRAME, "hello was already said")
-
-
-async def _take_events(gate: Gate, link: Link, frame: Events) -> None:
-    if frame.epoch != link.stream.epoch:
-        raise Refusal(limits.CLOSE_BAD_FRAME, "epoch: another one than hello named")
-    count = len(frame.events)
-    wait = link.bucket.take(count, link.heard)
-    if wait:
-        await _slow_down(link, wait)
-    elif link.over_since is not None:
-        link.over_since = None
-    intakes = link.take(frame)
-    if not intakes:
-        return
-    if link.over_credit(count):
-        link.out.busy(1_000, "more in flight than welcome allows")
-        raise Refusal(limits.CLOSE_OVERLOAD, "more than twice the allowed events in flight")
-    if not gate.writer.has_room and not await _room(gate):
-        # Not reading on is the back-pressure, but pings must be answered in their time.
-        gate.starve(link, intakes[0].seq)
-        return
-    link.inflight += count
-    gate.submit_soon(link, intakes)
-
-
-async def _room(gate: Gate) -> bool:
-    until = time.monotonic() + ROOM_SECONDS
-    while not gate.writer.has_room:
-        left = until - time.monotonic()
-        if left <= 0 or not await gate.hub.room(left):
-            return gate.writer.has_room
-    return True
-
-
-async def _slow_down(link: Link, wait: float) -> None:
-    """Slow an agent down that sends faster than welcome allows; end one that does not listen."""
-    if link.over_since is None:
-        link.over_since = link.heard
-        link.out.busy(int(wait * 1_000) + 1, "over the rate that welcome allows")
-    elif link.heard - link.over_since > OVER_RATE_S:
-        raise Refusal(limits.CLOSE_RATE, f"over {link.bucket.rate:g} events a second for too long")
-    await asyncio.sleep(min(wait, 1.0))
-
-
-def _frame(text: str) -> Any:
-    if len(text) > limits.FRAME_BYTES:
-        raise Refusal(limits.CLOSE_TOO_BIG, f"a frame has at most {limits.FRAME_BYTES} bytes")
-    try:
-        return AGENT_FRAME.decode(text)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refusal(limits.CLOSE_BAD_FRAME, f"bad frame: {str(error)[:90]}") from None
 
 
 async def _close(gate: Gate, send: Any, refusal: Refusal) -> None:

@@ -126,6 +126,7 @@ class Gate:
 
     def submit_soon(self, link: Link, intakes: list[Intake]) -> None:
         """Submit together what one turn of the loop brings from one connection."""
+        link.inflight += len(intakes)
         pending = link.pending
         if not pending:
             self._loop.call_soon(self._submit, link)

@@ -9,12 +9,21 @@ from __future__ import annotations
 import time
 from collections import deque
 
+import msgspec
+
 from ctxhealth.ingest.connections import ConnectionInfo
 from ctxhealth.ingest.outgoing import Outgoing, Send
 from ctxhealth.ingest.rate import Bucket
 from ctxhealth.store.clock import now_ms
-from ctxhealth.store.intake import Intake, Receipt, StreamHandle, intake_of, tombstone_of
-from ctxhealth.wire import Reject, decode_event, limits
+from ctxhealth.store.intake import (
+    Intake,
+    Receipt,
+    StreamHandle,
+    intake_of,
+    intakes_of,
+    tombstone_of,
+)
+from ctxhealth.wire import Batch, Reject, decode_event, limits
 from ctxhealth.wire.frames import Events, Heartbeat
 
 # A gap that the agent was told of and that stays open is told again after this long.
@@ -91,27 +100,39 @@ class Link:
 
     # In.
 
-    def take(self, frame: Events) -> list[Intake]:
-        """The frame's events, decoded one by one: a bad one becomes a tombstone in its place.
+    def take(self, frame: Batch | Events) -> list[Intake]:
+        """The frame's events; a bad one becomes a tombstone in its place.
 
         Empty where the frame lies behind a gap that was already asked for.
         """
+        intakes = self._plain(frame) if isinstance(frame, Batch) else self._one_by_one(frame)
+        if not intakes or (self.awaited is not None and self._ignored(intakes[0].seq)):
+            return []
+        last = intakes[-1].seq
+        self.due = last + 1
+        if last > self.seq_head:
+            self.seq_head = last
+        return intakes
+
+    def _plain(self, batch: Batch) -> list[Intake]:
+        try:
+            return intakes_of(batch)
+        except Exception:
+            # One of them is to blame; alone it becomes a tombstone, and the others are kept.
+            raws = [msgspec.Raw(body) for body in batch.bodies]
+            return self._one_by_one(Events(epoch=batch.epoch, events=raws))
+
+    def _one_by_one(self, frame: Events) -> list[Intake]:
         expected = self.due
         intakes: list[Intake] = []
         for raw in frame.events:
             intake = _decode(bytes(raw), expected, bool(intakes))
             expected = intake.seq + 1
             intakes.append(intake)
-        if not intakes or self._ignored(intakes[0].seq):
-            return []
-        self.due = expected
-        self.seq_head = max(self.seq_head, expected - 1)
         return intakes
 
     def _ignored(self, first: int) -> bool:
-        if self.awaited is None:
-            return False
-        if first > self.awaited:
+        if self.awaited is not None and first > self.awaited:
             return True
         self.awaited = None
         self.starved = False

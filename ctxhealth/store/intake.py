@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ctxhealth.store.redaction import redacted
-from ctxhealth.wire import EVENT_TYPES, Decoded, Event, Reject
+from ctxhealth.store.redaction import redacted, secrets_in
+from ctxhealth.wire import EVENT_TYPES, Batch, Decoded, Event, Reject
 from ctxhealth.wire.decode import encode_event
 from ctxhealth.wire.events import Note
 from ctxhealth.wire.frames import Rejected
@@ -34,7 +34,7 @@ class StreamHandle(NamedTuple):
     epoch: str = ""
 
 
-class Intake(NamedTuple):
+class Intake(msgspec.Struct, frozen=True, gc=False):
     """One event to store. ``rejected`` marks a tombstone; ``event`` is then its note."""
 
     seq: int
@@ -70,6 +70,16 @@ def intake_of(decoded: Decoded) -> Intake:
     """A decoded event, with secrets taken out before anything is stored."""
     event, body = redacted(decoded.event, decoded.body, decoded.plain)
     return Intake(event.seq, event, kind_of(event), body.decode())
+
+
+def intakes_of(batch: Batch) -> list[Intake]:
+    """The same for a frame of plain events."""
+    made = []
+    for event, body in zip(batch.events, batch.bodies, strict=True):
+        if secrets_in(event):
+            event, body = redacted(event, body)
+        made.append(Intake(event.seq, event, _KINDS[type(event)], body.decode()))
+    return made
 
 
 def kind_of(event: Event) -> str:

@@ -41,7 +41,7 @@ def redacted(event: E, body: bytes, plain: bool = False) -> tuple[E, bytes]:
 
     ``plain``: the body holds what the event's Struct knows and nothing else.
     """
-    if not _suspicious(event, body, plain):
+    if not (secrets_in(event) if plain else suspicious(body.decode())):
         return event, body
     value = msgspec.json.decode(body)
     cleaned = _redact(value)
@@ -56,10 +56,11 @@ def redacted(event: E, body: bytes, plain: bool = False) -> tuple[E, bytes]:
         return cast(E, _decode(new_body)), new_body
 
 
-def _suspicious(event: object, body: bytes, plain: bool) -> bool:
-    fields = _TEXTS.get(type(event)) if plain else None
+def secrets_in(event: object) -> bool:
+    """Whether anything in an event looks like a secret, where its Struct is all that there is."""
+    fields = _TEXTS.get(type(event))
     if fields is None:
-        return suspicious(body.decode())
+        return suspicious(msgspec.json.encode(event).decode())
     for name in fields:
         text = getattr(event, name)
         if text is not None and suspicious(text):

@@ -119,7 +119,7 @@ class Writer:
 
         ``done`` is called on the writer's thread after the commit, never before.
         """
-        size = sum(len(intake.body) for intake in events)
+        size = sum([len(intake.body) for intake in events])
         taken = self._waiting.submit(Submission(stream, conn_no, events, done, size))
         self.counters.refused_full += not taken
         return taken

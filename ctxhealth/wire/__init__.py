@@ -6,16 +6,19 @@ from them; everything else (fold, store, pages) reads these types and never raw 
 
 from __future__ import annotations
 
+from ctxhealth.wire.batch import Batch, decode_batch
 from ctxhealth.wire.decode import Decoded, Reject, decode_event, decode_stored
 from ctxhealth.wire.events import EVENT_TYPES, Event, ServerEvent, UnknownEvent
 
 __all__ = [
     "EVENT_TYPES",
+    "Batch",
     "Decoded",
     "Event",
     "Reject",
     "ServerEvent",
     "UnknownEvent",
+    "decode_batch",
     "decode_event",
     "decode_stored",
 ]

@@ -25,10 +25,17 @@ from ctxhealth.core.fold import Stamp, fold, new_state  # noqa: E402
 from ctxhealth.core.rules import default_rules  # noqa: E402
 from ctxhealth.core.state import ChatState, decode_state, encode_state  # noqa: E402
 from ctxhealth.core.view import detail, summary  # noqa: E402
+from ctxhealth.core.windows import WindowTable, packaged_table  # noqa: E402
 from ctxhealth.wire import decode_event  # noqa: E402
 from ctxhealth.wire.events import Event, ServerTick  # noqa: E402
 
 RULES = default_rules()
+# A name of each kind that agents use, known and unknown.
+MODELS = (
+    "claude-sonnet-4-5", "claude-fable-5[1m]", "claude-opus-4-5@20251101", "gpt-5-2025-08-07",
+    "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "openrouter/z-ai/glm-4.6:free",
+    "GPT-5", "gpt-5-codex-high", "nobody/knows-this-2026-01-01",
+)  # fmt: skip
 BATCH = 50
 
 
@@ -138,6 +145,20 @@ def each(name: str, runs: int, call: object) -> tuple[str, float]:
     return name, median(taken) / 1_000
 
 
+def look_ups() -> dict[str, float]:
+    """Microseconds to look a model up for the first time, and again."""
+    first, again = [], []
+    for _ in range(100):
+        table = WindowTable(packaged_table().models)
+        for taken in (first, again):
+            for name in MODELS:
+                begun = perf_counter_ns()
+                table.lookup(name, "openrouter")
+                taken.append((perf_counter_ns() - begun) / 1_000)
+    worst = max(median(first[index :: len(MODELS)]) for index in range(len(MODELS)))
+    return {"model: first": median(first), "model: worst": worst, "model: again": median(again)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
@@ -154,6 +175,7 @@ def main() -> None:
             each("decode_state", 500, lambda: decode_state(encode_state(old))),
         ]
     )
+    views.update(look_ups())
     print(f"{'event':24}{'healthy us':>12}{'troubled us':>13}")
     for name in dict.fromkeys([*healthy, *troubled]):
         print(f"{name:24}{healthy.get(name, 0):12.1f}{troubled.get(name, 0):13.1f}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -79,16 +80,16 @@ class WindowTable:
         if name.lower().endswith(_MILLION):
             plain = self.find(name[: -len(_MILLION)], provider)
             return ModelWindow(1_000_000, None, plain.max_output if plain else None, name)
-        keys = _spellings(name, provider)
-        for index, spelling in enumerate(keys):
+        spellings = _spellings(name, provider)
+        for spelling in spellings:
             key = spelling if spelling in self.models else self._folded.get(spelling.lower())
             if key is not None:
-                key = self._fuller(self.models[key], keys[index + 1 :]) or key
+                key = self._fuller(self.models[key], spellings) or key
                 row = self.models[key]
                 return ModelWindow(row[0], row[1], row[2], key)
         return None
 
-    def _fuller(self, row: Row, keys: list[str]) -> str | None:
+    def _fuller(self, row: Row, keys: Iterator[str]) -> str | None:
         """One source knows the prompt's maximum alone: an alias with both says the same more."""
         if row[3] != "l":
             return None
@@ -120,39 +121,39 @@ def table_window(model: str, provider: str | None = None) -> ModelWindow | None:
     return packaged_table().lookup(model, provider)
 
 
-def _spellings(name: str, provider: str | None) -> list[str]:
-    """Every id to try, most specific first; no duplicates."""
-    found = {name: None}
+def _spellings(name: str, provider: str | None) -> Iterator[str]:
+    """Every id to try, most specific first."""
+    yield name
     if provider:
-        found[f"{provider}/{name}"] = None
+        yield f"{provider}/{name}"
     for base in _bases(name):
-        _add_without_suffixes(base, found)
-    return list(found)
+        yield from _without_suffixes(base)
 
 
-def _bases(name: str) -> list[str]:
+def _bases(name: str) -> Iterator[str]:
     """``openrouter/vendor/model`` -> itself, ``vendor/model``, ``model``; then without dots."""
-    bases = [name]
-    while "/" in bases[-1]:
-        bases.append(bases[-1].split("/", 1)[1])
-    last = bases[-1]
-    if "." in last:
-        last = _REGION.sub("", last)
-        plain = _VENDOR.sub("", last)
-        bases += [last, plain]
-        if _DOTTED.match(plain):
-            bases.append(plain.replace(".", "-"))
-    return bases
+    yield name
+    while "/" in name:
+        name = name.split("/", 1)[1]
+        yield name
+    if "." not in name:
+        return
+    name = _REGION.sub("", name)
+    yield name
+    name = _VENDOR.sub("", name)
+    yield name
+    if _DOTTED.match(name):
+        yield name.replace(".", "-")
 
 
-def _add_without_suffixes(name: str, found: dict[str, None]) -> None:
-    found[name] = None
+def _without_suffixes(name: str) -> Iterator[str]:
+    yield name
     for pattern, ends in _SUFFIXES:
         shorter = pattern.sub("", name) if name[-1:] in ends else name
         if shorter and shorter != name:
             name = shorter
-            found[name] = None
+            yield name
     for setting in (_EFFORT, _THINKING):
         match = setting.match(name)
         if match is not None:
-            found[match.group(1)] = None
+            yield match.group(1)

@@ -23,7 +23,9 @@ its symptoms: a finding that another one explains is shown with the code that ex
 not count. After a command succeeded the chat is *recovering* until a later request and an answer
 decide, and only findings opened since then count.
 
-Advice names a command of the agent or a written step; where this agent cannot do it, it says why.
+Advice is something that can be done in this chat. A command that its agent does not offer, or any
+command in a read-only chat, gives way to another one to the same end or to a written step in the
+words of its runtime. A command of an agent that is only offline stays and says so.
 """
 
 _FOOT = """## Thresholds

@@ -217,7 +217,8 @@ DEFINITIONS = (
         recommended=_advise_stalled,
         discouraged=_against_stalled,
         doc="The last 2 attempts gave no relief, or 1 with the load or its projection over the "
-        "budget. Attempts skipped by a latch do not count. Closes at the first relief.",
+        "budget. Attempts skipped by a latch do not count; those that only a load that stays tells "
+        "of are said to be inferred. Closes at the first relief.",
         actions=("compact_fallback",),
     ),
     Definition(
@@ -241,7 +242,8 @@ DEFINITIONS = (
         sentence=_say_failing,
         recommended=_advise_stalled,
         discouraged=_against_failing,
-        doc="Compactions failed at their summarizer. Closes when a summary succeeds.",
+        doc="Compactions failed at their summarizer. Closes when a summary succeeds; after one "
+        "that somebody asked for below the trigger, at the next answered turn.",
         actions=("compact_fallback",),
     ),
     Definition(

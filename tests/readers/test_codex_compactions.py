@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -223,3 +224,18 @@ def test_a_remote_failure_in_the_middle_of_a_turn_is_one_too() -> None:
     assert finished["summarizer"]["error"] == "provider"
     assert of(events, "compaction.started")[0]["phase"] == "mid_turn"
     assert not of(events, "model.failed")
+
+
+def test_more_items_than_an_event_holds_are_told_by_what_is_left() -> None:
+    rollout = Rollout()
+    rollout.begin()
+    for number in range(1_100):
+        rollout.call(f"call_{number}")
+        rollout.used(9_000 + number)
+        rollout.result(f"call_{number}")
+    rollout.compacted("Beds 1 to 3.")
+    reader, events = read(rollout)
+    (finished,) = of(events, "compaction.finished")
+    (snapshot,) = of(events, "history.snapshot")
+    assert "removed" not in finished and snapshot["order"] == []
+    assert len(json.dumps(reader.snapshot())) < 100_000

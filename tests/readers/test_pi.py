@@ -289,3 +289,16 @@ def test_a_saved_place_goes_on_as_if_nothing_had_happened() -> None:
         reader = PiReader()
         reader.restore(state)
     assert events + reader.finish() == expected
+
+
+def test_more_items_than_an_event_holds_are_told_by_what_is_left() -> None:
+    session = PiSession()
+    for number in range(1_300):
+        session.turn(20_000 + number)
+    kept = session.prompt("Keep me.")
+    session.compaction(21_339, kept)
+    _, events = read(session)
+    (finished,) = of(events, "compaction.finished")
+    (snapshot,) = of(events, "history.snapshot")
+    assert "removed" not in finished
+    assert [item["id"] for item in snapshot["order"]] == [kept]

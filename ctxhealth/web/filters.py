@@ -1,4 +1,4 @@
-"""The board's filters as they stand in an address, and back."""
+"""The board's filters and order as they stand in an address, and back."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 
 from ctxhealth.core.model import Outcome, State
 from ctxhealth.store.queries import BoardFilters
+from ctxhealth.store.queries.board_order import ORDERS
 from ctxhealth.web import states
 
-NAMES = ("state", "agent", "model", "outcome", "latch", "waiting", "q")
+NAMES = ("state", "agent", "model", "outcome", "latch", "waiting", "q", "sort")
 MAX_VALUE = 200
 _YES_NO = {"yes": True, "no": False}
 _STATES = frozenset(state.value for state in State)
@@ -31,6 +32,8 @@ class Select:
 def query_of(params: Mapping[str, str]) -> dict[str, str]:
     """The known filters that are set, cut to a sane length; anything else is left out."""
     found = {name: params.get(name, "").strip()[:MAX_VALUE] for name in NAMES}
+    if found["sort"] not in ORDERS:
+        found["sort"] = ""
     return {name: value for name, value in found.items() if value}
 
 
@@ -45,6 +48,7 @@ def filters_of(query: Mapping[str, str]) -> BoardFilters:
         latched=_YES_NO.get(query.get("latch", "")),
         waiting=_YES_NO.get(query.get("waiting", "")),
         q=query.get("q", ""),
+        sort=query.get("sort", ""),
     )
 
 

@@ -9,6 +9,7 @@ _SECOND = 1000
 _MINUTE = 60 * _SECOND
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
+LATE_MS = _MINUTE  # a user who waits shorter than this is ordinary
 
 
 def number(value: float | str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ctxhealth.core.model import ChatSummary, Severity
+from ctxhealth.core.model import AttemptBrief, ChatSummary, Severity
 from ctxhealth.web import states
 from ctxhealth.web.format import number, percent, plural, short
 from ctxhealth.web.strip import Strip, strip_of
@@ -49,8 +49,10 @@ class Row:
     history: str
     headroom: str
     forecast: str
+    room: str
     outcome: states.Meta | None
     change: str
+    last: str
     replies: str
     actions: tuple[RowAction, ...]
 
@@ -71,8 +73,10 @@ def row_of(row: BoardRowLike) -> Row:
         history=_history(summary),
         headroom=number(summary.headroom.trigger),
         forecast=_forecast(summary),
+        room=_room(summary),
         outcome=states.outcome(last.outcome) if last else None,
         change=f"{short(last.before)} → {short(last.after)}" if last else "",
+        last=_last(last) if last else "",
         replies=_replies(summary),
         actions=tuple(_actions(summary)),
     )
@@ -99,7 +103,21 @@ def _history(summary: ChatSummary) -> str:
 def _forecast(summary: ChatSummary) -> str:
     if summary.forecast is None or (summary.headroom.trigger or 0) <= 0:
         return ""
-    return f"~{plural(summary.forecast, 'request')}"
+    return f"~{number(summary.forecast)} req."
+
+
+def _room(summary: ChatSummary) -> str:
+    """The cell in full, where it may have to be shortened."""
+    history = _history(summary)
+    if not history or not _forecast(summary):
+        return f"history {history}" if history else ""
+    return f"history {history}, about {plural(summary.forecast, 'request')} to the trigger"
+
+
+def _last(last: AttemptBrief) -> str:
+    inferred = " (inferred)" if last.inferred else ""
+    label = states.outcome(last.outcome).label
+    return f"{label}{inferred}: {number(last.before)} → {number(last.after)}"
 
 
 def _replies(summary: ChatSummary) -> str:

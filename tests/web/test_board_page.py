@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+from django.utils.html import escape
+
+from ctxhealth.store.queries.board_order import ORDERS
 from ctxhealth.web import fragments, states
+from ctxhealth.web.columns import heads_of, sort_select, sort_words
 from ctxhealth.web.filters import filters_of, link, query_of, selects_of
 from ctxhealth.web.rows import row_of
 from tests.quality.sources import ROOT
@@ -100,6 +104,52 @@ def test_filters_are_read_from_the_address_and_nonsense_is_left_out() -> None:
     assert filters.latched is True
     assert len(filters.q) <= 200
     assert "evil" not in link(query)
+
+
+def test_a_head_starts_its_own_order_turns_it_round_and_keeps_the_filters() -> None:
+    heads = {head.column.label: head for head in heads_of({"q": "x"})}
+    assert {label: head.aria for label, head in heads.items() if head.aria} == {
+        "State": "descending"
+    }
+    assert heads["Load / usable"].query == "q=x&sort=load"
+    assert heads["State"].query == "q=x&sort=-state"
+    assert heads["Latch"].query == ""
+    turned = {head.column.label: head for head in heads_of({"q": "x", "sort": "load"})}
+    assert turned["Load / usable"].aria == "descending"
+    assert turned["Load / usable"].query == "q=x&sort=-load"
+    assert turned["State"].query == "q=x"
+    again = {head.column.label: head for head in heads_of({"sort": "-load"})}
+    assert again["Load / usable"].aria == "ascending"
+
+
+def test_every_order_of_the_store_has_words_and_every_head_has_an_order() -> None:
+    assert {sort_words({"sort": sort}) for sort in ORDERS if sort}
+    named = {head.column.sort for head in heads_of({}) if head.column.sort}
+    assert named - {"state"} <= set(ORDERS)
+    assert sort_select({"sort": "-load"}).options[-1] == ("-load", "emptiest first")
+
+
+def test_an_order_that_is_none_is_left_out_of_the_address() -> None:
+    assert "sort" not in query_of({"sort": "id; drop table"})
+    assert filters_of(query_of({"sort": "-waiting"})).sort == "-waiting"
+
+
+def test_a_users_wait_is_loud_only_after_a_minute() -> None:
+    def kind(seconds: int) -> str:
+        chat = factories.healthy(waiting_since=NOW - 1_000 * seconds)
+        row = FakeChat(id=1, agent="a", external_id="c", summary=chat)
+        html = fragments.board_rows([row], NOW, operate=False, oob=False)["row-1"]
+        found = re.search(r'<time class="(wait[a-z ]*)"', html)
+        assert found is not None
+        return found[1]
+
+    assert (kind(59), kind(60)) == ("wait", "wait late")
+
+
+def test_what_is_critical_is_said_in_full_beneath_the_title() -> None:
+    chat = factories.fleet()[0]
+    html = fragments.board_rows([chat], NOW, operate=False)[f"row-{chat.id}"]
+    assert f'</div><span class="say">{escape(chat.summary.headline)}</span>' in html
 
 
 def test_a_chosen_agent_that_is_gone_stays_chosen() -> None:

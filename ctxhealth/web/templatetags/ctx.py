@@ -85,6 +85,16 @@ def age(context: template.Context, at: int | None) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
+def waited(context: template.Context, at: int) -> SafeString:
+    """How long a user has been waiting: ``late`` from a minute on, which the script keeps."""
+    pushed = context.get("oob")
+    late = not pushed and context["now"] - at >= fmt.LATE_MS
+    text = fmt.clock(at, at) if pushed else fmt.age(at, context["now"])
+    kind = "wait late" if late else "wait"
+    return format_html('<time class="{}" datetime="{}">{}</time>', kind, fmt.iso(at), text)
+
+
+@register.simple_tag(takes_context=True)
 def when(context: template.Context, at: int | None) -> SafeString:
     """A moment on the clock, UTC."""
     if at is None:

@@ -11,6 +11,7 @@ from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries.board_order import BadCursor
 from ctxhealth.web import fragments
 from ctxhealth.web.access import PageRequest, may_operate, member, refuse
+from ctxhealth.web.columns import heads_of, sort_select, sort_words
 from ctxhealth.web.filters import filters_of, link, query_of, selects_of
 
 PAGE_ROWS = 100
@@ -44,7 +45,11 @@ def board(request: PageRequest) -> HttpResponse:
         {
             **context,
             "query": query,
-            "filtered": bool(query),
+            "filtered": bool(query.keys() - {"sort"}),
+            "unfiltered": link({"sort": query.get("sort", "")}),
+            "heads": heads_of(query),
+            "sort": sort_select(query),
+            "sorted": sort_words(query),
             "total": page.matching,
             "all_total": page.total,
             "selects": selects_of(query, queries.filter_choices()),

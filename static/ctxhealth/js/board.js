@@ -69,7 +69,7 @@
   });
   document.addEventListener("ctx:frame", (e) => { if (e.detail.type === "order") { order = e.detail.ids; look(); } });
 
-  // The sentence of the row under the pointer or the focus; else of the first, which needs most.
+  // The whole sentence of the row under the pointer or the focus.
   const peek = document.getElementById("peek");
   const tell = (row) => {
     const said = row?.matches(".crit, .warn") ? row.querySelector(".say") : null;
@@ -78,7 +78,7 @@
     peek.firstElementChild.textContent = row.querySelector("td:nth-child(2) a").textContent;
     peek.lastElementChild.textContent = said.textContent;
   };
-  const current = () => body.querySelector("tr:focus-within") || body.querySelector("tr:hover") || rows()[0];
+  const current = () => body.querySelector("tr:focus-within") || body.querySelector("tr:hover");
   for (const kind of ["mouseover", "focusin"]) body.addEventListener(kind, (e) => { const row = e.target.closest("tr"); if (row) tell(row); });
   for (const kind of ["mouseleave", "focusout"]) body.addEventListener(kind, () => setTimeout(() => tell(current())));
 

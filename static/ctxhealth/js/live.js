@@ -3,6 +3,7 @@
    No data is made here; every number comes from the server. */
 (() => {
   const STALE_MS = 45_000;
+  const LATE_MS = 60_000; // as the pages' first render has it
   const RECONNECT_MS = 5_000;
   const byId = (id) => document.getElementById(id);
   const say = (text, alarm) => { const box = byId(alarm ? "alarm" : "say"); if (box) box.textContent = text; };
@@ -23,6 +24,7 @@
     for (const t of root.querySelectorAll("time[datetime]:not(.at)")) {
       const text = age(Date.parse(t.dateTime));
       if (t.textContent !== text) t.textContent = text;
+      if (t.classList.contains("wait")) t.classList.toggle("late", now() - Date.parse(t.dateTime) >= LATE_MS);
     }
   };
   const localTimes = (root) => {

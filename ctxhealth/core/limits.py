@@ -81,16 +81,20 @@ def crosses(value: int, trigger: int, inclusive: bool) -> bool:
     return value >= trigger if inclusive else value > trigger
 
 
-def overdue_line(state: ChatState, thresholds: Thresholds) -> int | None:
+def overdue_line(state: ChatState, thresholds: Thresholds, room: int) -> int | None:
     """Above this a compaction is overdue where the agent declares no trigger.
 
-    90% of the budget, but never more than 25,000 tokens below it: agents with a window of a
-    million start at a fixed distance from its end.
+    90% of the budget, but never more than ``room`` tokens below it: agents with a window of a
+    million start at a fixed distance from its end. An output cap that stands on the requests is
+    no reserve here: agents go up to the edge of it.
     """
-    budget = state.limits.budget
-    if budget is None:
+    limits, reserve = state.limits, state.facts.reserve
+    if limits.window is None or limits.budget is None:
         return None
-    return max(int(thresholds.overdue_share * budget), budget - thresholds.overdue_room)
+    if reserve is None:
+        reserve = default_reserve(limits.window, thresholds)
+    budget = budget_of(limits.window, reserve, limits.max_input)
+    return max(int(thresholds.overdue_share * budget), budget - room)
 
 
 def forget_model(state: ChatState) -> None:

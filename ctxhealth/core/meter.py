@@ -41,6 +41,12 @@ def corrected(state: ChatState, count: int) -> int:
     return round(count / calibration)
 
 
+def on_provider_scale(state: ChatState, local: int) -> int:
+    """A local count as the provider would count it, by the pairs seen so far."""
+    calibration = state.meter.calibration
+    return local if not calibration else round(local / calibration)
+
+
 def forecast(state: ChatState, least: int) -> int | None:
     """Requests left to the trigger by the median growth; None when it cannot be said."""
     limits = state.limits

@@ -211,6 +211,8 @@ class OpenRequest(Part):
     delta: bool = False
     added: int = 0
     attempt: str | None = None
+    # Its turn has ended: nobody waits for it any more.
+    over: bool = False
 
 
 class Requests(Part):
@@ -223,6 +225,8 @@ class Requests(Part):
     # Those of them that came close to the budget, and whether a turn began since the first.
     tight: int = 0
     turn_passed: bool = False
+    # Compactions in a row that began within a turn as soon as it was above the trigger.
+    prompt_folds: int = 0
     overflow: bool = False
     overflow_seq: int | None = None
     overflow_prompt: int | None = None

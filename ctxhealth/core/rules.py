@@ -26,6 +26,8 @@ class Thresholds:
     overdue_requests: int = 3
     overdue_share: float = 0.9
     overdue_room: int = 25_000
+    # Real agents leave 11,000 tokens and more under the budget when they start.
+    overdue_close: int = 10_000
     forecast_requests: int = 3
     reserve_share_of_window: float = 0.9
     # The meter.
@@ -56,6 +58,12 @@ class Thresholds:
     unanswered_ms: int = 10 * 60_000
     hung_ms: int = 180_000
     hung_medians: int = 5
+    # A request that allows a long output gets the time to write it: real replies of 15,000 and
+    # 16,000 tokens took 192 and 183 s.
+    output_a_second: int = 60
+    hung_longest_ms: int = 300_000
+    # After a reconnect the agent's backlog arrives first.
+    backlog_ms: int = 45_000
     call_ms: int = 10 * 60_000
     offline_ms: int = 45_000
     live_transcript_ms: int = 60 * 60_000

@@ -25,12 +25,32 @@ def hung_since(state: ChatState, thresholds: Thresholds) -> Hanging | None:
     found: list[Hanging] = []
     limit = patience(state, thresholds)
     for name, sent in state.requests.open.items():
-        found.append(Hanging("request", name, sent.at, sent.at + limit))
+        if not sent.over:
+            due = sent.at + max(limit, writing_time(sent.max_output, thresholds))
+            found.append(Hanging("request", name, sent.at, due))
     for name, view in state.compactions.running.items():
         since = view.started_at or 0
         due = state.compactions.leases.get(name, since + limit)
         found.append(Hanging("compaction", name, since, due))
-    return min(found, key=lambda entry: entry.due) if found else None
+    if not found:
+        return None
+    first = min(found, key=lambda entry: entry.due)
+    return first._replace(due=max(first.due, arrival(state, first.since, thresholds)))
+
+
+def arrival(state: ChatState, since: int, thresholds: Thresholds) -> int:
+    """Until when the end of what began at ``since`` may still arrive after a reconnect."""
+    link = state.link
+    if not link.connected or link.read_only or link.since is None or since >= link.since:
+        return since
+    return link.since + thresholds.backlog_ms
+
+
+def writing_time(output: int | None, thresholds: Thresholds) -> int:
+    """Milliseconds that a reply of ``output`` tokens, the request's own cap, may take."""
+    if output is None:
+        return 0
+    return min(output * 1000 // thresholds.output_a_second, thresholds.hung_longest_ms)
 
 
 def patience(state: ChatState, thresholds: Thresholds) -> int:
@@ -45,7 +65,9 @@ def quiet_since(state: ChatState) -> int | None:
     turns = state.turns
     if turns.waiting_since is None or state.link.closed:
         return None
-    if state.requests.open or state.compactions.running or state.history.open_calls:
+    if state.compactions.running or state.history.open_calls:
+        return None
+    if not all(sent.over for sent in state.requests.open.values()):
         return None
     if turns.open and state.last_event_at is not None:
         # A call that the agent does not report may run inside an open turn.

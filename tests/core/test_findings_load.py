@@ -173,7 +173,7 @@ class TestSaturated:
     def test_without_a_trigger_of_its_own_it_is_overdue_near_the_budget(self) -> None:
         story = Story().opened()
         for index in range(4):
-            story.reply(180_000 + index)
+            story.reply(188_000 + index)
         assert story.severity("overdue") == "warning"
 
     @pytest.mark.parametrize("load", [910_000, 965_000])
@@ -200,8 +200,8 @@ class TestSaturated:
         assert story.severity("overdue") == "warning"
 
     def test_within_one_long_turn_it_is_overdue_near_the_budget(self) -> None:
-        assert self.between_turns(2, load=180_000).codes() == {"near_trigger"}
-        assert self.between_turns(3, load=180_000).severity("overdue") == "warning"
+        assert self.between_turns(2, load=188_000).codes() == {"near_trigger"}
+        assert self.between_turns(3, load=188_000).severity("overdue") == "warning"
 
     def test_an_agent_seen_to_compact_within_turns_is_late_within_one(self) -> None:
         story = Story().opened(trigger={"tokens": 160_000}).turn().reply(161_000)

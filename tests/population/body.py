@@ -22,6 +22,8 @@ from tests.population.runtimes import Model, Runtime
 from tests.population.teller import Item, Teller, usage
 
 Group = list[Item]
+# What providers write at most where a request names no cap.
+UNTOLD_OUTPUT = 8_192
 
 
 class Chat:
@@ -35,7 +37,7 @@ class Chat:
         self.model: Model = random.choice(runtime.models)
         self.fixed = runtime.system or random.choice(drawn.FIRST_PROMPT)
         self.load = self.fixed
-        self.shift = 0
+        self.dropped = 0
         self.groups: list[Group] = []
         self.children: list[Chat] = []
         self.grown = self.fixed
@@ -73,16 +75,15 @@ class Chat:
     def switch(self, model: Model) -> None:
         """Another model goes on with the same history and counts it its own way."""
         self.model = model
-        factor = self.random.uniform(0.92, 1.1)
-        self.shift += int(self.load * factor) - self.load
-        self.load = int(self.load * factor)
+        self.load = int(self.load * self.random.uniform(0.92, 1.1))
         self.teller.say(wire.ChatUpdated, **self.model_facts())
 
     @property
     def point(self) -> int:
         """Where this agent compacts, in its trigger's scope."""
         if self.runtime.trigger == "undeclared":
-            return int(self.model.window * self.point_share)
+            cap = self.most_output if self.runtime.tells_cap else 0
+            return min(int(self.model.window * self.point_share), self.model.window - cap - 2_000)
         return int(self.model.window * self.runtime.trigger_share)
 
     @property
@@ -98,6 +99,11 @@ class Chat:
         """To the budget, with space for one more step."""
         reserve = self.runtime.reserve or 16_384
         return self.model.window - reserve - self.load
+
+    @property
+    def most_output(self) -> int:
+        told = self.runtime.tells_cap or self.runtime.read_only
+        return self.model.max_output or UNTOLD_OUTPUT if told else UNTOLD_OUTPUT
 
     @property
     def space(self) -> int:
@@ -116,7 +122,9 @@ class Chat:
     def drop_reasoning(self, tokens: int) -> None:
         """What the agent leaves out by itself: the prompt falls, no item was removed."""
         least = self.fixed + sum(i.tokens for g in self.groups[-3:] for i in g)
-        self.load = max(min(self.load, least), self.load - tokens)
+        left = max(min(self.load, least), self.load - tokens)
+        self.dropped += self.load - left
+        self.load = left
 
     # requests
 
@@ -137,9 +145,7 @@ class Chat:
         if not self.runtime.read_only:
             self._send(request)
         output = int(drawn.REPLY.draw(self.random))
-        if self.model.max_output:
-            output = min(output, self.model.max_output)
-        return request, output
+        return request, min(output, self.most_output)
 
     def failures(self) -> int:
         return self.random.choice((1, 1, 1, 2, 3)) if self.random.random() < 0.015 else 0
@@ -147,8 +153,10 @@ class Chat:
     def _send(self, request: str) -> None:
         items = [item for group in self.groups for item in group]
         pictures = sum(item.kind == "image" for item in items)
-        size = sum(item.bytes for item in items) + int(self.fixed * self.teller.bytes_a_token)
-        self.teller.sent(request, self.load, size, pictures, self.grown)
+        size = sum(item.bytes for item in items)
+        size += int((self.fixed - self.dropped) * self.teller.bytes_a_token)
+        cap = self.most_output if self.runtime.tells_cap else None
+        self.teller.sent(request, self.load, size, pictures, self.grown, cap)
         self.grown = 0
 
     def reply(self, request: str, output: int, calls: int, thinking: bool) -> None:
@@ -233,7 +241,7 @@ class Chat:
             gone.remove(anchor)
             kept.insert(0, [anchor])
         self.groups = kept
-        self.shift = 0
+        self.dropped = 0
         self.load = self.fixed + sum(item.tokens for group in kept for item in group)
         name = self.teller.name("m")
         item = Item(name, "user", "summary", summary, self.teller.count(summary), summary * 4)

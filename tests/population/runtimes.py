@@ -60,10 +60,12 @@ class Runtime:
     tells_not_needed: bool = False
     snapshots: bool = False
     utility: str | None = None
-    # Cuts tool results to this many tokens, as agents with small windows do.
+    # Cuts a reply's tool results to this many tokens in all, as agents with small windows do.
     cap: int | None = None
     usage: float = 1.0
     delta: bool = False
+    # Names its output cap on every request; without one the provider's own holds.
+    tells_cap: bool = False
     system: int | None = None
 
 
@@ -71,14 +73,15 @@ RUNTIMES = (
     Runtime(name="claude-code file", share=0.2, models=(OPUS, SONNET), declares_window=False,
             read_only=True, sizes="chars", tells_after=False),
     Runtime(name="claude agent", share=0.1, models=(SONNET, OPUS, SONNET_LARGE),
-            counts_requests=True, tells_bytes=True),
+            counts_requests=True, tells_bytes=True, tells_cap=True),
     Runtime(name="codex file", share=0.08, models=(CODEX,), read_only=True, sizes="chars",
             tells_after=False),
     Runtime(name="responses agent", share=0.05, models=(GPT,), delta=True, reserve=16_384,
             counts_requests=True, tells_bytes=True),
-    Runtime(name="pi", share=0.08, models=(SONNET, OPUS)),
+    Runtime(name="pi", share=0.08, models=(SONNET, OPUS), read_only=True),
     Runtime(name="agent-zero", share=0.12, models=(GLM,), trigger="tokens", trigger_share=0.7,
-            scope="history", snapshots=True, utility="glm-4.5-air", system=9_500),
+            scope="history", snapshots=True, utility="glm-4.5-air", system=9_500,
+            tells_cap=True),
     Runtime(name="maka", share=0.1, models=(GLM, DEEPSEEK), trigger="ratio", inclusive=True,
             counts_requests=True, tells_not_needed=True),
     Runtime(name="reasonix", share=0.05, models=(DEEPSEEK,), trigger="ratio", reserve=8_192,
@@ -88,7 +91,7 @@ RUNTIMES = (
     Runtime(name="large window", share=0.05, models=(GEMINI, SONNET_LARGE), declares_window=False,
             sizes="bytes"),
     Runtime(name="small window", share=0.06, models=(LOCAL,), reserve=2_048, trigger="ratio",
-            cap=1_600, counts_requests=True, system=2_100),
+            cap=4_000, counts_requests=True, system=2_100, tells_cap=True),
     Runtime(name="silent about usage", share=0.04, models=(PRIVATE,), declares_window=False,
             usage=0.0, counts_requests=True, sizes="tokens"),
 )  # fmt: skip

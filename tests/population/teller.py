@@ -83,7 +83,9 @@ class Teller:
         self.say(wire.MessageAdded, id=item.id, role="user", kind="image", bytes=size, turn=turn)
         return item
 
-    def sent(self, request: str, load: int, bytes: int, images: int, grown: int) -> None:
+    def sent(
+        self, request: str, load: int, bytes: int, images: int, grown: int, cap: int | None
+    ) -> None:
         fields: dict[str, Any] = {}
         if self.runtime.counts_requests:
             fields["local"] = self.count(grown if self.runtime.delta else load)
@@ -92,7 +94,7 @@ class Teller:
             fields["images"] = images or None
         if self.runtime.delta:
             fields["delta"] = True
-        self.say(wire.RequestSent, request=request, **fields)
+        self.say(wire.RequestSent, request=request, max_output=cap, **fields)
 
     def replied(
         self, request: str, model: Model, usage: Usage | None, content: Content, finish: str

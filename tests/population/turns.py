@@ -132,7 +132,8 @@ class Day:
             left = max(calls, growth - output)
             whole = sum(results)
             results = [max(1, left * size // whole) for size in results]
-        most = self.chat.runtime.cap or max(1, (self.chat.space - output) // max(1, calls))
+        most = self.chat.runtime.cap or self.chat.space - output
+        most = max(1, most // max(1, calls))
         return [min(size, most) for size in results], dropped
 
     def use_tool(self, name: str) -> None:

@@ -13,8 +13,10 @@ from ctxhealth.core.findings.definition import (
     int_of,
     text_of,
 )
+from ctxhealth.core.latching import is_pressed
+from ctxhealth.core.limits import overdue_line
 from ctxhealth.core.meter import load_now, projection
-from ctxhealth.core.model import Advice, State
+from ctxhealth.core.model import Advice, Relief, State
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import number
@@ -60,6 +62,9 @@ def _over_budget(state: ChatState, t: Thresholds, at: int) -> Verdict:
         return None
     if limits.window is not None and load > limits.window:
         return None
+    if state.compactions.running and state.meter.source == "agent":
+        # What a running attempt was begun with was never sent.
+        return None
     answered = state.replies.empty_row == 0 and not state.requests.overflow
     mild = limits.reserve_assumed and answered
     return (
@@ -91,9 +96,32 @@ def _projected(state: ChatState, t: Thresholds, at: int) -> Verdict:
     if ahead is None or ahead <= budget:
         return None
     load = load_now(state)
-    if load is not None and load > budget:
+    if load is not None and (load > budget or _folds_first(state, t, ahead, budget)):
         return None
     return (WARNING, ahead, budget, load, state.limits.reserve_assumed)
+
+
+def _folds_first(state: ChatState, t: Thresholds, ahead: int, budget: int) -> bool:
+    """The agent may still compact before it sends: it was not due before, or it always has.
+
+    Until a request above the budget goes out. What is larger than half the budget by itself is
+    not folded away: it was only just added.
+    """
+    compactions, meter, load = state.compactions, state.meter, load_now(state) or 0
+    if compactions.no_relief or compactions.summarizer_row or state.latches.open:
+        return False
+    if ahead - load > budget / 2:
+        return False
+    base = load - meter.added_before
+    for sent in state.requests.open.values():
+        if not sent.utility and not sent.over and base + sent.added > budget:
+            return False
+    if any(view.relief is Relief.RELIEVED for view in compactions.recent):
+        return True
+    if state.limits.trigger_source == "declared":
+        return is_pressed(state) is False
+    line = overdue_line(state, t, t.overdue_close)
+    return line is not None and load <= line
 
 
 def _say_projected(facts: Facts) -> str:
@@ -200,7 +228,9 @@ DEFINITIONS = (
         check=_projected,
         sentence=_say_projected,
         recommended=_shrink,
-        doc="The last reading plus what was added since is above the budget.",
+        doc="The last reading plus what was added since is above the budget. An agent that was not "
+        "due before, or whose compactions have helped, may still compact before it sends: there "
+        "it opens when the request goes out.",
         actions=("compact_fallback",),
     ),
     Definition(
@@ -213,7 +243,8 @@ DEFINITIONS = (
         recommended=_shrink,
         doc="The provider's count stands still over 3 full requests while the history grows, or "
         "is far below the bytes sent although it matched before, or is exactly half the window "
-        "and 2 of a prompt that was larger.",
+        "and 2 of a prompt that was larger. Requests with pictures are not held against their "
+        "bytes.",
         actions=("compact_fallback",),
     ),
     Definition(

@@ -13,11 +13,15 @@ from ctxhealth.core.findings.definition import (
     text_of,
 )
 from ctxhealth.core.latching import is_pressed
+from ctxhealth.core.limits import overdue_line
 from ctxhealth.core.meter import load_now, trigger_measure
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import number, plural
+
+# So many compactions within a turn show that the agent does not wait for its end.
+PROMPT_FOLDS = 1
 
 
 def _over_trigger(state: ChatState, t: Thresholds, at: int) -> Verdict:
@@ -46,16 +50,18 @@ def _overdue(state: ChatState, t: Thresholds, at: int) -> Verdict:
     if declared and requests.above >= t.overdue_requests and _had_its_chance(state):
         measure = trigger_measure(state)
         return (WARNING, measure, limits.trigger, limits.trigger_scope, requests.above, True)
-    if requests.tight < t.overdue_requests:
+    load, line = load_now(state), overdue_line(state, t, t.overdue_close)
+    if requests.tight < t.overdue_requests or load is None or line is None or load <= line:
         return None
-    return (WARNING, load_now(state), limits.budget, "prompt", requests.tight, False)
+    return (WARNING, load, limits.budget, "prompt", requests.tight, False)
 
 
 def _had_its_chance(state: ChatState) -> bool:
     """Many agents compact only between turns: until the next one began nothing is missing."""
-    if state.requests.turn_passed or not state.turns.count:
+    requests = state.requests
+    if requests.turn_passed or not state.turns.count:
         return True
-    return any(view.phase == "mid_turn" for view in state.compactions.recent)
+    return requests.prompt_folds >= PROMPT_FOLDS
 
 
 def _say_overdue(facts: Facts) -> str:
@@ -113,7 +119,7 @@ DEFINITIONS = (
         recommended=_try_now,
         doc="3 requests without an attempt: above the declared trigger where the agent had the "
         "beginning of a turn to compact at, else above 90% of the budget and within 25,000 tokens "
-        "of it.",
+        "of it, the last of them within 10,000: real agents start up to 11,000 below.",
         actions=("compact_summarize", "compact_fallback"),
     ),
     Definition(

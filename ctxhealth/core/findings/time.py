@@ -117,8 +117,10 @@ DEFINITIONS = (
         check=_hung,
         sentence=_say_hung,
         recommended=_advise_hung,
-        doc="A request or a compaction attempt was begun and has not ended. Not judged while the "
-        "agent is offline: its answer may be waiting there.",
+        doc="A request or a compaction attempt was begun and has not ended. A request that names "
+        "a large output cap gets up to 5 minutes to write it; one whose turn has ended is not "
+        "waited for. Not judged while the agent is offline, nor in the 45 seconds after it came "
+        "back: its answer may be waiting there.",
         actions=("stop_turn", "rescue"),
     ),
     Definition(

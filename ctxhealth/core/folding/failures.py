@@ -27,7 +27,10 @@ def on_model_failed(state: ChatState, event: ModelFailed, context: Context) -> N
     requests.failed += 1
     overflow = overflow_of(event)
     requests.last_error = event.error if overflow is None else "overflow"
-    if sent is not None and sent.local is not None:
+    if event.error == "cancelled":
+        # Somebody broke it off: what follows is no retry.
+        requests.retry_local, requests.retries = None, 0
+    elif sent is not None and sent.local is not None:
         requests.retry_local = sent.local
     if overflow is not None:
         _take_overflow(state, overflow, event, sent, context)

@@ -117,7 +117,8 @@ def watch_truncation(
     items = state.history.items
     # Items of unknown size make the history grow too; then the count itself must be a window's.
     grown = added > meter.identical_added or (items > meter.identical_items and prompt % _KIBI == 0)
-    if meter.good == prompt and meter.identical and grown:
+    same = meter.good == prompt and meter.good_source == "provider"
+    if same and meter.identical and grown:
         meter.identical += 1
     else:
         meter.identical, meter.identical_from = 1, added

@@ -17,7 +17,7 @@ from ctxhealth.core.folding.relief import judge_relief, overflow_after_attempt
 from ctxhealth.core.folding.replies import take_reply
 from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.limits import overdue_line, settle_limits
-from ctxhealth.core.meter import load_now
+from ctxhealth.core.meter import load_now, on_provider_scale
 from ctxhealth.core.parts import DURATIONS, OPEN_REQUESTS, TEXT, OpenRequest
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.usage import count_usage
@@ -38,7 +38,7 @@ def on_request_sent(state: ChatState, event: RequestSent, context: Context) -> N
         utility=utility,
         local=event.local,
         max_output=event.max_output,
-        bytes=event.bytes,
+        bytes=_text_bytes(state, event),
         generation=state.compactions.finished,
         delta=bool(event.delta),
         added=meter.added,
@@ -59,8 +59,15 @@ def on_request_sent(state: ChatState, event: RequestSent, context: Context) -> N
         meter.local = event.local
         _count_retries(state, event.local)
         if meter.source in ("unknown", "local") and not meter.pending:
-            own_count(state, event.local, "local", event.request, meter.added, context)
+            count = on_provider_scale(state, event.local)
+            own_count(state, count, "local", event.request, meter.added, context)
     context.changes.facts = True
+
+
+def _text_bytes(state: ChatState, event: RequestSent) -> int | None:
+    """Bytes that can be held against tokens: pictures are large and cost few of them."""
+    pictures = event.images if event.images is not None else state.history.images
+    return None if pictures else event.bytes
 
 
 def _take_cap(state: ChatState, cap: int | None, context: Context) -> None:
@@ -126,7 +133,8 @@ def _take_usage(
         provider_reading(state, counted, event.request, sent, context)
         return counted.prompt if meter.doubt is None else None
     if sent is not None and sent.local is not None and not sent.delta:
-        own_count(state, sent.local, "local", event.request, sent.added, context)
+        count = on_provider_scale(state, sent.local)
+        own_count(state, count, "local", event.request, sent.added, context)
     return None
 
 
@@ -154,7 +162,8 @@ def _after_reply(
 def _count_above(state: ChatState, pressed: bool | None, context: Context) -> None:
     """Answered requests above the trigger, and close to the budget, since the last attempt."""
     requests = state.requests
-    load, line = load_now(state), overdue_line(state, context.rules.thresholds)
+    thresholds = context.rules.thresholds
+    load, line = load_now(state), overdue_line(state, thresholds, thresholds.overdue_room)
     if load is not None and line is not None:
         requests.tight = requests.tight + 1 if load > line else 0
     if pressed:

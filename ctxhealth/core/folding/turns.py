@@ -22,6 +22,7 @@ def on_turn_started(state: ChatState, event: TurnStarted, context: Context) -> N
     if state.requests.above:
         state.requests.turn_passed = True
     turns.replies = 0
+    state.requests.retry_local, state.requests.retries = None, 0
     if event.kind == "user":
         turns.user_count += 1
         if turns.waiting_since is None:
@@ -37,6 +38,9 @@ def on_turn_ended(state: ChatState, event: TurnEnded, context: Context) -> None:
     if turns.turn is not None and event.turn != turns.turn and turns.open:
         context.odd(f"turn {event.turn} ended while {turns.turn} was open")
     turns.open = False
+    for sent in state.requests.open.values():
+        # Agents that break a turn off do not always say so of its request.
+        sent.over = not sent.utility
     if event.outcome == "answered":
         _answered(state)
         forget_asked_for(state)

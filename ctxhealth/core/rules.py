@@ -48,6 +48,7 @@ class Thresholds:
     loop_requests: int = 10
     loop_turns: int = 2
     loop_turn_row: int = 3
+    loop_refire: int = 2
     relieved_share: float = 0.95
     retries_growing: int = 2
     # Replies and turns.

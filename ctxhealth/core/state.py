@@ -15,7 +15,7 @@ from ctxhealth.core.model import AttemptView, LatchView, View
 from ctxhealth.core.parts import Fact, Facts, History, Limits, Meter, Part, Requests
 
 # Raised whenever the same events fold to another state: stored states are then rebuilt.
-FOLD_VERSION = 8
+FOLD_VERSION = 9
 
 RECENT_ATTEMPTS = 8
 RECENT_MARKS = 12

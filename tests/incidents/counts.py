@@ -162,7 +162,7 @@ def one_million(t: Telling) -> None:
 @case(
     "C38-claude-code-early", "anthropics/claude-code#36014", "c",
     "A compaction at 17% of a million: early, and the window is right",
-    note="That it comes early is not a finding of section 7; the attempt shows its numbers.",
+    note="That it comes early is no finding; the attempt shows its numbers.",
 )  # fmt: skip
 def early(t: Telling) -> None:
     t.opened(window=1_000_000)

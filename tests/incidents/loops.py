@@ -120,7 +120,8 @@ def opencode_no_output(t: Telling) -> None:
     "C12-openclaw-counter", "openclaw/openclaw#119824", "ca",
     "Compaction on every message, because the counter that decides never falls",
     note="The report gives no value of the counter, so that the fixture cannot show that it never "
-    "falls and the unreliable meter is not named; C62 shows a counter with its numbers.",
+    "falls and the unreliable meter is not named; C62 shows a counter with its numbers. Nobody "
+    "counts what a compaction leaves, so that the loop is a warning.",
 )  # fmt: skip
 def openclaw_counter(t: Telling) -> None:
     t.opened()
@@ -131,8 +132,11 @@ def openclaw_counter(t: Telling) -> None:
         t.ends(turn, "answered")
     t.check(
         state="looping",
+        severity="warning",
+        fires={"looping": "warning"},
         silent=["stalled", "summarizer_failing", "over_window", "over_budget"],
         counts={"unknown": 4},
+        says=["4 compactions", "whether they help is not known"],
     )
 
 
@@ -278,9 +282,8 @@ def nanobot_form(t: Telling) -> None:
 @case(
     "C17-nanobot-not-saved", "HKUDS/nanobot#1698", "a",
     "The consolidation succeeds and is never saved: each begins at message 0 again",
-    note="The case says looping. The report states two such consolidations and no size; the "
-    "definition of section 7 asks for three, one in each of three turns, which is what is told. "
-    "Relief is not known, so that the loop rests on the repetition alone.",
+    note="The report states two such consolidations and no size; a loop over turns is one in each "
+    "of three, which is what is told. Nobody counts what they leave, so that it is a warning.",
 )  # fmt: skip
 def nanobot_saved(t: Telling) -> None:
     t.opened()
@@ -292,6 +295,8 @@ def nanobot_saved(t: Telling) -> None:
         t.wait(MINUTE)
     t.check(
         state="looping",
+        severity="warning",
+        fires={"looping": "warning"},
         silent=["stalled", "summarizer_failing", "over_window"],
         counts={"unknown": 3},
     )

@@ -8,9 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.incidents import counts, growth, latches, loops, overflows, stalls
+from tests.incidents.page import page
 from tests.incidents.telling import CASES
 
 FOLDER = Path(__file__).parent / "fixtures"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "incidents.md"
 SECTIONS = (stalls, loops, growth, latches, counts, overflows)
 
 
@@ -28,6 +30,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in files().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    DOCUMENT.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -172,8 +172,8 @@ def _refused(t: Telling, count: int, folds: int, took: int) -> None:
 @case(
     "C53-qwenpaw-refusal", "agentscope-ai/QwenPaw#7628", "ae",
     "289,259 above 267,904 after 85 and 9 folds: the agent refuses visibly",
-    note="The case names the state over the window. Section 7 makes a visible refusal a remark: it "
-    "is correct behaviour, with both numbers in its sentence.",
+    note="The case names the state over the window. A visible refusal is correct behaviour and a "
+    "remark here, with both numbers in its sentence.",
 )  # fmt: skip
 def refusal(t: Telling) -> None:
     _refused(t, 289_259, 94, 26_500)
@@ -349,4 +349,26 @@ def web_page(t: Telling) -> None:
         says=["393,828", "128,000"],
         action="compact_fallback",
         shows={"load.value": 393_828},
+    )
+
+
+@case(
+    "C48-roo-one-file", "RooCodeInc/Roo-Code#4186", "c",
+    "One log file larger than the window: every condensation fails, every request is refused",
+)  # fmt: skip
+def one_file(t: Telling) -> None:
+    t.opened()
+    t.turn()
+    t.message("tool", "tool_result", name="log file")
+    for _ in range(3):
+        t.fails("overflow")
+        t.compacts(trigger="reactive", reported="failed", summarizer={"error": "overflow"})
+    t.check(
+        state="stalled",
+        fires={"over_window": "critical", "summarizer_failing": "critical", "stalled": "warning"},
+        silent=["looping", "broken_pairs"],
+        outcomes=["summarizer_failed"] * 3,
+        relief=["not_relieved"] * 3,
+        action="compact_fallback",
+        against=["compact_summarize"],
     )

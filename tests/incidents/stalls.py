@@ -132,8 +132,8 @@ def gemini_small_gain(t: Telling) -> None:
 @case(
     "C05-acp-same-range", "ranxianglei/opencode-acp#135", "a",
     "A range that was pruned before is summarised again and grows by the summary",
-    note="From the third attempt within one turn on it is a loop by the definition of section 7 "
-    "(critical); the report shows one attempt and says that it repeats.",
+    note="The report shows one attempt and says that it repeats; two are told. From the third "
+    "within one turn on it is a loop.",
 )  # fmt: skip
 def acp_same_range(t: Telling) -> None:
     t.opened()

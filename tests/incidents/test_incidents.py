@@ -10,7 +10,8 @@ import pytest
 from ctxhealth.cli.replayed import Replay
 from ctxhealth.cli.streams import read_stream
 from tests.incidents.comparing import compare
-from tests.incidents.make import FOLDER, files
+from tests.incidents.make import DOCUMENT, FOLDER, files
+from tests.incidents.page import page
 
 STREAMS = sorted(FOLDER.glob("*.jsonl"))
 
@@ -34,6 +35,10 @@ def test_the_diagnosis_is_the_expected_one(stream: Path) -> None:
 def test_the_fixtures_are_what_the_cases_tell() -> None:
     written = {path.name: path.read_text("utf-8") for path in FOLDER.iterdir()}
     assert written == files()
+
+
+def test_the_page_of_incidents_is_current() -> None:
+    assert DOCUMENT.read_text("utf-8") == page()
 
 
 def test_every_case_checks_something() -> None:

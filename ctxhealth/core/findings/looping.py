@@ -20,6 +20,13 @@ from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState, Mark
 from ctxhealth.core.wording import number, plural
 
+_HELP = {
+    "helped": ", each with real relief",
+    "mixed": ", not each with relief",
+    "useless": ", without relief",
+    "unknown": "; whether they help is not known",
+}
+
 
 def _looping(state: ChatState, t: Thresholds, at: int) -> Verdict:
     marks = state.compactions.marks
@@ -27,13 +34,13 @@ def _looping(state: ChatState, t: Thresholds, at: int) -> Verdict:
         return None
     row = _in_one_turn(state, t)
     if row is not None:
-        return _verdict(state, "requests", row)
+        return _verdict(state, "requests", row, _word_in_one_turn(_judged(row, t.loop_refire), t))
     turns = state.turns.row_with_attempt + (1 if state.turns.attempts else 0)
     recent = marks[-t.loop_turn_row :]
-    unhelpful = [m for m in recent if _no_relief(m) and m.outcome != "summarizer_failed"]
-    if turns >= t.loop_turn_row and len(unhelpful) >= t.loop_turn_row:
-        return _verdict(state, "turns", recent)
-    return None
+    if turns < t.loop_turn_row or any(mark.outcome == "summarizer_failed" for mark in recent):
+        return None
+    word = _word_over_turns(_judged(recent, None))
+    return None if word is None else _verdict(state, "turns", recent, word)
 
 
 def _in_one_turn(state: ChatState, t: Thresholds) -> list[Mark] | None:
@@ -49,15 +56,45 @@ def _in_one_turn(state: ChatState, t: Thresholds) -> list[Mark] | None:
     return recent if len(recent) >= t.loop_compactions else None
 
 
-def _no_relief(mark: Mark) -> bool:
-    return mark.relief != "relieved" or mark.needed is False
+def _judged(marks: list[Mark], refire: int | None) -> list[str]:
+    """Of each: helped, useless, unknown, or open (the newest, which no reading has judged yet).
+
+    One that nobody counted, and that fired again within ``refire`` requests of the same turn, did
+    not help either.
+    """
+    return [_judge(mark, marks[at + 1 : at + 2], refire) for at, mark in enumerate(marks)]
 
 
-def _verdict(state: ChatState, form: str, marks: list[Mark]) -> Verdict:
-    helped = all(mark.relief == "relieved" and mark.needed is not False for mark in marks)
+def _judge(mark: Mark, later: list[Mark], refire: int | None) -> str:
+    if mark.needed is False or mark.relief == "not_relieved":
+        return "useless"
+    if mark.relief == "relieved":
+        return "helped"
+    if not later:
+        return "open"
+    again = refire is not None and later[0].requests - mark.requests <= refire
+    return "useless" if again else "unknown"
+
+
+def _word_in_one_turn(judged: list[str], t: Thresholds) -> str:
+    if judged.count("useless") >= t.loop_compactions:
+        return "useless"
+    if "useless" in judged:
+        return "mixed"
+    return "unknown" if "unknown" in judged else "helped"
+
+
+def _word_over_turns(judged: list[str]) -> str | None:
+    """None where one helped, or where the newest may yet turn out to have helped."""
+    if "helped" in judged or ("open" in judged and "useless" in judged):
+        return None
+    return "useless" if all(word == "useless" for word in judged) else "unknown"
+
+
+def _verdict(state: ChatState, form: str, marks: list[Mark], word: str) -> Verdict:
     doubtful = bool({"meter_unreliable", "cumulative_usage"} & state.findings.keys())
-    severity = WARNING if helped or doubtful else CRITICAL
-    refills = state.history.biggest_new if helped else None
+    severity = WARNING if word != "useless" or doubtful else CRITICAL
+    refills = state.history.biggest_new if word == "helped" else None
     cause = None
     if "floor_exceeds_budget" in state.findings:
         cause = "floor"
@@ -75,7 +112,7 @@ def _verdict(state: ChatState, form: str, marks: list[Mark]) -> Verdict:
         count = max(count, int_of(seen.facts[1]))
         if state.compactions.finished > int_of(seen.facts[2]):
             count = int_of(seen.facts[1]) + state.compactions.finished - int_of(seen.facts[2])
-    return (severity, form, count, state.compactions.finished, helped, refills, cause)
+    return (severity, form, count, state.compactions.finished, word, refills, cause)
 
 
 def _is_idle(state: ChatState, marks: list[Mark]) -> bool:
@@ -89,14 +126,11 @@ def _is_idle(state: ChatState, marks: list[Mark]) -> bool:
 
 
 def _say(facts: Facts) -> str:
-    form, count, _, helped, refills, cause = facts
+    form, count, _, word, refills, cause = facts
     where = "without a user turn between" if form == "requests" else "one in each turn"
     text = f"{plural(int_of(count), 'compaction')}, {where}"
-    if helped:
-        text += ", each with real relief"
-        text += f"; {text_of(refills)} refills the context" if refills else ""
-    else:
-        text += ", without relief"
+    text += _HELP[text_of(word)]
+    text += f"; {text_of(refills)} refills the context" if refills else ""
     if cause == "floor":
         text += ": the part that compaction cannot touch is larger than the budget"
     elif cause == "reserve":
@@ -120,7 +154,7 @@ def _advise(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
         limits = "correct the limits: compaction cannot help here."
         stop = advise(state, "stop_turn", f"Stop the turn and {limits}")
         return (stop, manual(limits[:1].upper() + limits[1:]))
-    if facts[3]:
+    if facts[3] == "helped":
         return (manual("Let the agent cut what its tools return, or use a larger window."),)
     return (fallback_advice(state), manual("If it goes on, stop the turn."))
 
@@ -138,7 +172,8 @@ DEFINITIONS = (
         code="looping",
         state=State.LOOPING,
         title="Compaction in a loop",
-        severity="critical; warning on an unreliable meter or with real relief each time",
+        severity="critical from 3 without relief; warning on an unreliable meter, with real relief "
+        "or where nobody counts",
         check=_looping,
         sentence=_say,
         recommended=_advise,

@@ -23,7 +23,12 @@ LICENCE = (
     "folder). models.dev: MIT License, Copyright (c) 2025 models.dev. The permission notice of "
     "both is in LICENCES.md beside the packaged table."
 )
-# LiteLLM lists what else it prices: these take no chat.
+# Providers that serve the models they make: where others differ, theirs is the model's window.
+_MAKERS = (
+    "openai", "anthropic", "google", "deepseek", "xai", "mistral", "moonshotai", "zai", "zhipuai",
+    "minimax", "alibaba", "cohere", "llama", "stepfun", "xiaomi", "inception", "amazon-bedrock",
+)  # fmt: skip
+# LiteLLM lists what else it prices; only these are models to chat with.
 _MODES = frozenset({"chat", "completion", "responses"})
 
 
@@ -106,7 +111,7 @@ def _litellm(document: dict[str, Any]) -> Iterator[tuple[str, Limits]]:
 
 
 def _models_dev(document: dict[str, Any]) -> dict[str, Limits]:
-    """Models by their plain id where all providers agree, and by provider where one differs."""
+    """Models by plain id as their makers serve them, and by provider where one differs."""
     by_id: dict[str, dict[str, Limits]] = {}
     for provider, entry in document.items():
         if not isinstance(entry, dict):
@@ -119,12 +124,19 @@ def _models_dev(document: dict[str, Any]) -> dict[str, Limits]:
                 by_id.setdefault(key, {})["" if models is None else provider] = limits
     found: dict[str, Limits] = {}
     for key, told in by_id.items():
-        agreed = len(set(told.values())) == 1
-        if agreed or "" in told:
-            found[key] = told.get("") or next(iter(told.values()))
-        else:
-            found.update({f"{provider}/{key}": limits for provider, limits in told.items()})
+        plain = _plain(told)
+        if plain is not None:
+            found[key] = plain
+        found.update({f"{name}/{key}": limits for name, limits in told.items() if limits != plain})
     return found
+
+
+def _plain(told: dict[str, Limits]) -> Limits | None:
+    """What holds for the id alone: the maker's word, else what all providers agree on."""
+    for maker in ("", *_MAKERS):
+        if maker in told:
+            return told[maker]
+    return next(iter(told.values())) if len(set(told.values())) == 1 else None
 
 
 def _limit(model: Any) -> Limits | None:

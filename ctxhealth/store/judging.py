@@ -21,7 +21,7 @@ from ctxhealth.store.models import WindowOverride
 _LOG = logging.getLogger(__name__)
 
 
-@lru_cache(maxsize=2_000)
+@lru_cache(maxsize=20_000)
 def rules_of(project: int, agent: int) -> Rules:
     """Thresholds, model table and overrides for the chats of one agent."""
     return Rules(lookup=table().lookup, overrides=_overrides(project, agent))

@@ -80,6 +80,16 @@ def test_both_sources_together_tell_window_and_prompt_apart(sources: list[Path])
     assert model_table.read_sources(reversed(sources)) == ROWS
 
 
+def test_where_providers_differ_the_maker_s_window_is_the_model_s(tmp_path: Path) -> None:
+    told = {
+        "reseller": {"models": {"m": {"limit": {"context": 64_000}}}},
+        "openai": {"models": {"m": {"limit": {"context": 400_000}}}},
+        "another": {"models": {"m": {"limit": {"context": 400_000}}}},
+    }
+    rows = model_table.read_sources([put(tmp_path / "api.json", told)])
+    assert rows == {"m": [400_000, None, None, "m"], "reseller/m": [64_000, None, None, "m"]}
+
+
 def test_a_list_by_plain_ids_is_read_too(tmp_path: Path) -> None:
     path = put(tmp_path / "models.json", {"solo": {"limit": {"context": 5_000, "input": 4_000}}})
     assert model_table.read_sources([path]) == {"solo": [5_000, 4_000, None, "m"]}

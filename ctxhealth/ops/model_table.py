@@ -158,10 +158,22 @@ def _row(price: Limits | None, held: Limits | None) -> Row | None:
         if price is None:
             return None
         return [price.max_input, None, price.max_output, "l"]
-    smaller = held.max_input is not None and held.max_input < held.window
     output = price.max_output if price is not None and price.max_output else held.max_output
     source = "m" if price is None else "lm"
-    return [held.window, held.max_input if smaller else None, output, source]
+    return [held.window, _max_input(price, held.window, held.max_input), output, source]
+
+
+def _max_input(price: Limits | None, window: int, told: int | None) -> int | None:
+    """The prompt's share, where it is less than the window.
+
+    LiteLLM's number is one where the answer's size is all that is missing to the window; otherwise
+    it may be an older window of the model.
+    """
+    if told is not None:
+        return told if told < window else None
+    if price is None or price.max_input is None or price.max_output is None:
+        return None
+    return price.max_input if price.max_input + price.max_output == window else None
 
 
 def _size(value: Any) -> int | None:

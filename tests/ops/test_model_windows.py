@@ -90,6 +90,18 @@ def test_where_providers_differ_the_maker_s_window_is_the_model_s(tmp_path: Path
     assert rows == {"m": [400_000, None, None, "m"], "reseller/m": [64_000, None, None, "m"]}
 
 
+@pytest.mark.parametrize(
+    ("price", "max_input"), [((272_000, 128_000), 272_000), ((131_072, 8_192), None)]
+)
+def test_a_price_list_s_prompt_counts_where_the_answer_fills_the_window(
+    tmp_path: Path, price: tuple[int, int], max_input: int | None
+) -> None:
+    told = {"azure": {"models": {"m": {"limit": {"context": 400_000}}}}}
+    priced = {"m": {"max_input_tokens": price[0], "max_output_tokens": price[1], "mode": "chat"}}
+    paths = [put(tmp_path / "api.json", told), put(tmp_path / "prices.json", priced)]
+    assert model_table.read_sources(paths) == {"m": [400_000, max_input, price[1], "lm"]}
+
+
 def test_a_list_by_plain_ids_is_read_too(tmp_path: Path) -> None:
     path = put(tmp_path / "models.json", {"solo": {"limit": {"context": 5_000, "input": 4_000}}})
     assert model_table.read_sources([path]) == {"solo": [5_000, 4_000, None, "m"]}

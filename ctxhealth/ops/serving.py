@@ -16,6 +16,7 @@ from django.conf import settings
 
 from ctxhealth.bootstrap.errors import CannotStartError
 from ctxhealth.bootstrap.locks import FileLock
+from ctxhealth.ops.websocket import WebSocket
 from ctxhealth.wire import limits
 
 Listener = socket.socket
@@ -146,7 +147,7 @@ def _config() -> uvicorn.Config:
         APPLICATION,
         loop="uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
         http="httptools",
-        ws="websockets-sansio",
+        ws=WebSocket,
         ws_max_size=limits.FRAME_BYTES,
         ws_max_queue=_WS_QUEUE,
         ws_ping_interval=_PING_SECONDS,

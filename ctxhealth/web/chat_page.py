@@ -17,6 +17,7 @@ from ctxhealth.core.model import (
 from ctxhealth.store.queries import CommandRow
 from ctxhealth.web import states
 from ctxhealth.web.actions import Button, buttons_of
+from ctxhealth.web.format import words
 from ctxhealth.web.receipts import Receipt, receipts_of
 from ctxhealth.web.rows import BoardRowLike
 from ctxhealth.web.strip import KIND_TITLES, Strip, strip_of
@@ -67,6 +68,14 @@ class ChatExtras:
 
 
 @dataclass(frozen=True, slots=True)
+class Explained:
+    """Findings that stand folded away, and the line that says why."""
+
+    findings: tuple[FindingView, ...]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class LegendEntry:
     kind: str
     title: str
@@ -99,6 +108,7 @@ def chat_context(
 ) -> dict[str, Any]:
     summary = detail.summary
     receipts = receipts_of(extras.commands, extras.attempts)
+    ranked = _by_severity(detail.findings)
     standing = next((receipt for receipt in receipts if not receipt.final), None)
     page = ChatPage(
         id=extras.chat.id,
@@ -124,7 +134,8 @@ def chat_context(
         "summary": summary,
         "extras": extras,
         "attempts_top": _top(extras.attempts),
-        "findings": _by_severity(detail.findings),
+        "findings": [f for f in ranked if not f.suppressed_by],
+        "explained": _explained(ranked),
     }
 
 
@@ -173,6 +184,13 @@ _SEVERITY_ORDER = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 def _by_severity(findings: Sequence[FindingView]) -> list[FindingView]:
     return sorted(findings, key=lambda f: (_SEVERITY_ORDER[f.severity], f.since))
+
+
+def _explained(ranked: Sequence[FindingView]) -> Explained:
+    """What another finding accounts for, with the names of those that do."""
+    under = tuple(finding for finding in ranked if finding.suppressed_by)
+    causes = dict.fromkeys(words(f.suppressed_by) for f in under if f.suppressed_by)
+    return Explained(under, f"{len(under)} more, explained by {' and '.join(causes)}")
 
 
 def _manual(detail: ChatDetail) -> list[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from ctxhealth.core.model import Block, Structure
-from ctxhealth.web.format import number, percent, plural
+from ctxhealth.web.blocks import block_says, names_of
+from ctxhealth.web.format import number, percent
 from ctxhealth.web.strip import KIND_TITLES
 
 ROW = 26  # pixels
@@ -22,7 +24,10 @@ _ORDER = ("system", "tools", "extras", "bulks", "topics", "current", "unassigned
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One block: ``x`` and ``width`` in per cent, ``level`` counts rows from the top."""
+    """One block: ``x`` and ``width`` in per cent, ``level`` counts rows from the top.
+
+    ``rows`` is how many of them it takes: a part that is one block stands over both.
+    """
 
     kind: str
     level: int
@@ -31,75 +36,77 @@ class Cell:
     label: str
     says: str
     shade: bool = False
+    rows: int = 1
+
+
+class Named(NamedTuple):
+    block: Block
+    name: str
+
+    @property
+    def tokens(self) -> int:
+        return self.block.tokens or 0
 
 
 def cells_of(structure: Structure) -> list[Cell]:
     """Cells from left to right; blocks of unknown size take no room and are not drawn."""
-    known = [block for block in structure.blocks if block.tokens]
-    total = sum(block.tokens or 0 for block in known)
+    names = names_of(structure.blocks)
+    known = [Named(*each) for each in zip(structure.blocks, names, strict=True) if each[0].tokens]
+    total = sum(each.tokens for each in known)
     cells: list[Cell] = []
     x = 0.0
     for part in _ORDER:
-        blocks = [b for b in known if _PART_OF.get(b.kind, b.kind) == part]
-        tokens = sum(block.tokens or 0 for block in blocks)
-        if not tokens:
-            continue
-        width = 100 * tokens / total
-        cells.append(_part_cell(part, blocks, tokens, total, x, width))
-        if part in ("bulks", "topics", "current"):
-            cells.extend(_block_cells(part, _bounded(blocks), tokens, total, x, width))
-        x += width
+        blocks = [each for each in known if _PART_OF.get(each.block.kind, each.block.kind) == part]
+        tokens = sum(each.tokens for each in blocks)
+        if tokens:
+            width = 100 * tokens / total
+            cells.extend(_part_cells(part, blocks, tokens, total, x, width))
+            x += width
     return cells
 
 
-def _part_cell(
-    part: str, blocks: Sequence[Block], tokens: int, total: int, x: float, width: float
-) -> Cell:
-    title = KIND_TITLES[part]
-    counted = plural(len(blocks), part[:-1]) if part in ("bulks", "topics") else title
+def _part_cells(
+    part: str, blocks: Sequence[Named], tokens: int, total: int, x: float, width: float
+) -> Iterator[Cell]:
+    if len(blocks) == 1:
+        yield from _single(part, blocks[0], total, x, width)
+        return
+    counted = f"{len(blocks)} {KIND_TITLES[part]}"
     says = f"{counted}: {number(tokens)} tokens, {percent(tokens, total)} of the structure"
-    return Cell(part, 0, x, width, f"{counted} {number(tokens)}", says)
+    yield Cell(part, 0, x, width, f"{counted} {number(tokens)}", says)
+    for index, each in enumerate(_bounded(blocks)):
+        share = width * each.tokens / tokens
+        says = block_says(each.block, each.name, total)
+        yield Cell(part, 1, x, share, each.name, says, index % 2 == 1)
+        yield from _largest(each, x, share)
+        x += share
 
 
-def _bounded(blocks: list[Block]) -> list[Block]:
+def _single(part: str, only: Named, total: int, x: float, width: float) -> Iterator[Cell]:
+    name = only.name if part in ("bulks", "topics") else KIND_TITLES[part]
+    says = block_says(only.block, only.name, total)
+    yield Cell(part, 0, x, width, f"{name} {number(only.tokens)}", says, rows=2)
+    yield from _largest(only, x, width)
+
+
+def _largest(each: Named, x: float, width: float) -> Iterator[Cell]:
+    largest = each.block.largest
+    if largest and each.tokens:
+        says = f"largest item of {each.name}: {number(largest)} tokens"
+        yield Cell("largest", 2, x, width * min(1.0, largest / each.tokens), number(largest), says)
+
+
+def _bounded(blocks: Sequence[Named]) -> Sequence[Named]:
     if len(blocks) <= MAX_BLOCKS:
         return blocks
     rest = blocks[MAX_BLOCKS - 1 :]
     merged = Block(
-        kind=rest[0].kind,
-        id=f"{len(rest)} more",
-        tokens=sum(block.tokens or 0 for block in rest),
+        kind=rest[0].block.kind,
+        id="",
+        tokens=sum(each.tokens for each in rest),
         title=f"{len(rest)} more",
     )
-    return [*blocks[: MAX_BLOCKS - 1], merged]
-
-
-def _block_cells(
-    part: str, blocks: Sequence[Block], tokens: int, total: int, x: float, width: float
-) -> Iterator[Cell]:
-    for index, block in enumerate(blocks):
-        share = width * (block.tokens or 0) / tokens
-        name = block.title or (KIND_TITLES["current"] if part == "current" else block.id)
-        yield Cell(part, 1, x, share, name, block_says(block, total), index % 2 == 1)
-        if block.largest and block.tokens:
-            part_width = share * min(1.0, block.largest / block.tokens)
-            says = f"largest item of {name}: {number(block.largest)} tokens"
-            yield Cell("largest", 2, x, part_width, number(block.largest), says)
-        x += share
-
-
-def block_says(block: Block, total: int) -> str:
-    """A block in one line: title, tokens, share, messages, largest item."""
-    about = "about " if block.estimate else ""
-    said = [
-        f"{block.kind} {block.title or block.id}: {about}{number(block.tokens)} tokens",
-        f"{percent(block.tokens, total)} of the structure",
-    ]
-    if block.messages is not None:
-        said.append(plural(block.messages, "message"))
-    if block.largest is not None:
-        said.append(f"largest item {number(block.largest)}")
-    return ", ".join(said)
+    return [*blocks[: MAX_BLOCKS - 1], Named(merged, f"{len(rest)} more")]
 
 
 def icicle_svg(structure: Structure) -> SafeString:
@@ -107,7 +114,7 @@ def icicle_svg(structure: Structure) -> SafeString:
     cells = cells_of(structure)
     if not cells:
         return SafeString("")
-    levels = 1 + max(cell.level for cell in cells)
+    levels = max(cell.level + cell.rows for cell in cells)
     return format_html(
         '<svg class="icicle" height="{}" role="group" aria-label="Structure of the history">'
         "{}</svg>",
@@ -128,7 +135,7 @@ def _cell_values(cell: Cell) -> tuple[str, int, str, int, str, str, str, str]:
         f"{cell.x:.4g}%",
         cell.level * (ROW + GAP),
         f"{cell.width:.4g}%",
-        ROW,
+        cell.rows * (ROW + GAP) - GAP,
         cell.says,
         cell.kind + ("2" if cell.shade else ""),
         cell.kind,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ctxhealth.core.model import Block, ChatSummary, Source
+from ctxhealth.web.blocks import names_of
 from ctxhealth.web.format import number, words
 
 WINDOW_SHARE = 94.0
@@ -130,10 +131,10 @@ def _split(blocks: list[Block], tokens: int, x: float, width: float, estimate: b
     if len(blocks) < 2 or not total or width / len(blocks) < MIN_SPLIT:
         return []
     pieces = []
-    for index, block in enumerate(blocks):
+    for index, (block, name) in enumerate(zip(blocks, names_of(blocks), strict=True)):
         part = width * (block.tokens or 0) / total
         about = "about " if estimate or total != tokens else ""
-        title = f"{block.kind} {block.title or block.id}: {about}{number(block.tokens)} tokens"
+        title = f"{name}: {about}{number(block.tokens)} tokens"
         kind = block.kind + "s"
         pieces.append(Piece(kind, x, part, title, "", estimate, index % 2 == 1))
         x += part

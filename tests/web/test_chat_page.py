@@ -7,6 +7,7 @@ import pytest
 
 from ctxhealth.core.model import (
     Advice,
+    Block,
     ChatDetail,
     ChatSummary,
     Connection,
@@ -17,6 +18,7 @@ from ctxhealth.core.model import (
 )
 from ctxhealth.web import fragments
 from ctxhealth.web.actions import buttons_of
+from ctxhealth.web.blocks import names_of
 from ctxhealth.web.chat_page import ChatExtras
 from ctxhealth.web.icicle import cells_of
 from ctxhealth.web.receipts import receipt_of, receipts_of
@@ -172,6 +174,65 @@ def test_a_thousand_topics_are_bounded_and_lose_no_token() -> None:
     assert len(blocks) == 200
     topics = next(cell for cell in cells if cell.level == 0 and cell.kind == "topics")
     assert sum(cell.width for cell in blocks) == pytest.approx(topics.width)
+
+
+def test_a_block_without_a_title_is_counted_and_not_called_by_its_id() -> None:
+    blocks = (
+        Block(kind="bulk", id="bulk113", tokens=9_000, messages=3),
+        Block(kind="bulk", id="bulk116", tokens=9_000),
+        Block(kind="topic", id="topic7", tokens=4_000, title="Refactoring", messages=12),
+        Block(kind="topic", id="topic8", tokens=4_000, largest=3_000),
+        Block(kind="current", id="current", tokens=2_000),
+    )
+    assert names_of(blocks) == [
+        "bulk 1 · 3 topics",
+        "bulk 2",
+        "Refactoring",
+        "topic 2",
+        "current topic",
+    ]
+    says = [cell.says for cell in cells_of(Structure(source="snapshot", blocks=blocks))]
+    assert "bulk 1 · 3 topics: 9,000 tokens, 32% of the structure" in says
+    assert "topic Refactoring: 4,000 tokens, 14% of the structure, 12 messages" in says
+    assert "largest item of topic 2: 3,000 tokens" in says
+
+
+def test_a_part_that_is_one_block_is_drawn_once_over_both_rows() -> None:
+    cells = cells_of(factories.structure(topics=10))
+    current = [cell for cell in cells if cell.kind == "current"]
+    assert [(cell.level, cell.rows) for cell in current] == [(0, 2)]
+
+
+@pytest.mark.parametrize(("largest", "said"), [(900, True), (None, False)])
+def test_the_row_of_largest_items_has_a_legend(largest: int | None, said: bool) -> None:
+    topic = Block(kind="topic", id="t", tokens=2_000, largest=largest)
+    detail = factories.detail(structure=Structure(source="snapshot", blocks=(topic,)))
+    chat = FakeChat(id=1, agent="a", external_id="c", summary=detail.summary)
+    html = fragments.chat_regions(detail, ChatExtras(chat=chat), NOW, operate=True)
+    assert ("largest item of each topic" in read(html["chat-1-structure"]).text) is said
+
+
+def test_what_another_finding_explains_stands_folded_away() -> None:
+    findings = (
+        factories.finding(),
+        factories.finding("near_trigger", title="Near the trigger", suppressed_by="stalled"),
+        factories.finding("overdue", title="Compaction is overdue", suppressed_by="stalled"),
+    )
+    detail = factories.detail(findings=findings)
+    chat = FakeChat(id=1, agent="a", external_id="c", summary=detail.summary)
+    html = fragments.chat_regions(detail, ChatExtras(chat=chat), NOW, operate=True)
+    open_part, folded = html["chat-1-findings"].split("<details", 1)
+    assert "2 more, explained by stalled" in folded
+    assert "Near the trigger" in folded and "Near the trigger" not in open_part
+    assert "Compaction frees nothing" in open_part
+
+
+def test_advice_that_ends_the_headline_is_not_said_twice() -> None:
+    advice = Advice(action="compact_fallback", text="Force a fallback: it needs no model.")
+    said = factories.detail(headline=f"Stalled. {advice.text}", headline_advice=advice)
+    chat = FakeChat(id=1, agent="a", external_id="c", summary=said.summary)
+    html = fragments.chat_regions(said, ChatExtras(chat=chat), NOW, operate=True, only=["headline"])
+    assert read(html["chat-1-headline"]).text.count("it needs no model") == 1
 
 
 def test_a_structure_nobody_reported_is_said_to_be_missing() -> None:

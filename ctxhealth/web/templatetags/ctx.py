@@ -59,6 +59,11 @@ def blocks_line(blocks: Sequence[Block]) -> str:
     return f"{line}; {fmt.plural(unknown, 'block')} of unknown size" if unknown else line
 
 
+@register.filter
+def any_largest(blocks: Sequence[Block]) -> bool:
+    return any(block.largest for block in blocks)
+
+
 @register.simple_tag
 def icon(name: str) -> SafeString:
     return format_html(

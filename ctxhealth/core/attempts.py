@@ -7,6 +7,7 @@ import msgspec
 from ctxhealth.core.limits import crosses
 from ctxhealth.core.meter import load_now, projection, trigger_measure
 from ctxhealth.core.model import AttemptView, Outcome, StepView, SummarizerView
+from ctxhealth.core.overflow import parse_overflow
 from ctxhealth.core.parts import TEXT
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import clip
@@ -91,10 +92,15 @@ def calls_made(view: AttemptView | None) -> int | None:
 
 
 def _error(event: CompactionFinished) -> str | None:
-    """The class of the last call's failure; an answer of 0 tokens is an empty one."""
+    """The class of the last call's failure; an answer of 0 tokens is an empty one.
+
+    A failure that the agent did not tell apart is an overflow where its text says so.
+    """
     summarizer = event.summarizer
     if summarizer is None:
         return None
+    if summarizer.error in ("provider", "other") and parse_overflow(None, None, summarizer.detail):
+        return "overflow"
     if summarizer.error is not None:
         return summarizer.error
     if summarizer.calls and summarizer.output == 0:

@@ -15,7 +15,7 @@ from ctxhealth.core.model import AttemptView, LatchView, View
 from ctxhealth.core.parts import Fact, Facts, History, Limits, Meter, Part, Requests
 
 # Raised whenever the same events fold to another state: stored states are then rebuilt.
-FOLD_VERSION = 9
+FOLD_VERSION = 10
 
 RECENT_ATTEMPTS = 8
 RECENT_MARKS = 12
@@ -86,6 +86,7 @@ class Compactions(Part):
     no_relief_calls_known: bool = True
     no_relief_from: int | None = None
     no_relief_freed: int = 0
+    no_relief_freed_known: bool = True
     no_relief_scope: str = "prompt"
     no_relief_cause: str | None = None
     no_relief_inferred: int = 0

@@ -135,3 +135,21 @@ def test_a_stated_limit_settles_what_was_only_known_from_below() -> None:
     story.fails("overflow", stated_window=400_000, stated_prompt=401_000)
     window = story.row.window
     assert (window.value, window.at_least, window.source) == (400_000, False, "evidence")
+
+
+def test_a_larger_accepted_request_takes_a_stated_limit_back() -> None:
+    story = Story().opened(window=200_000, trigger={"tokens": 180_000}).reply(160_000)
+    story.fails("overflow", stated_window=170_000, stated_prompt=171_000)
+    assert "trigger_unreachable" in story.codes()
+    story.message(15_000).reply(176_000)
+    assert (story.row.window.value, story.row.window.source) == (200_000, "evidence")
+    assert {"trigger_unreachable", "over_window", "meter_unreliable"}.isdisjoint(story.codes())
+
+
+def test_a_summarizer_s_text_tells_its_overflow_from_other_failures() -> None:
+    summarizer = {"calls": 1, "error": "provider", "detail": ANTHROPIC}
+    story = Story().opened().compacts(180_000, 180_000, summarizer=summarizer)
+    assert story.state.compactions.recent[-1].error_class == "overflow"
+    summarizer = {"calls": 1, "error": "provider", "detail": "502 Bad Gateway"}
+    story.compacts(180_000, 180_000, summarizer=summarizer)
+    assert story.state.compactions.recent[-1].error_class == "provider"

@@ -135,6 +135,9 @@ def _stand_beside(meter: Meter, doubt: str | None, beside: tuple[int, str] | Non
 
 def _learn(state: ChatState, prompt: int, added: int, context: Context) -> None:
     limits = state.limits
+    if limits.proven is not None and prompt > limits.proven:
+        # A limit that another model or an older setting had: this request passed it.
+        limits.proven = None
     if limits.cap is not None and limits.window is not None:
         budget = limits.budget
         if budget is not None and prompt > budget:

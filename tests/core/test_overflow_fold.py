@@ -153,3 +153,14 @@ def test_a_summarizer_s_text_tells_its_overflow_from_other_failures() -> None:
     summarizer = {"calls": 1, "error": "provider", "detail": "502 Bad Gateway"}
     story.compacts(180_000, 180_000, summarizer=summarizer)
     assert story.state.compactions.recent[-1].error_class == "provider"
+
+
+def test_the_sentence_names_the_limit_that_refused_the_prompt() -> None:
+    text = (
+        "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in "
+        "290001 tokens."
+    )
+    story = Story().say("chat.opened", model="gpt-5").fails("invalid", status=400, detail=text)
+    assert "290,001 of 272,000 tokens" in story.finding("over_window").sentence
+    story.fails("overflow", stated_prompt=410_000)
+    assert "410,000 of 400,000 tokens" in story.finding("over_window").sentence

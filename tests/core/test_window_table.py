@@ -153,3 +153,12 @@ class TestOverrides:
         assert story.row.budget == 250_000
         story.say("chat.updated", max_input=90_000)
         assert story.row.budget == 250_000
+
+    def test_it_settles_a_dispute_unless_evidence_speaks_against_it(self) -> None:
+        rules = Rules(overrides=(WindowOverride(model="*", window=100_000),))
+        story = Story(rules=rules).say("chat.opened", model="gpt-5", window=900_000)
+        assert "window_conflict" not in story.codes()
+        story.fails("overflow", stated_window=64_000, stated_prompt=70_000)
+        assert story.row.window.value == 100_000
+        assert story.severity("window_conflict") == "warning"
+        assert "operator 100,000, evidence 64,000" in story.finding("window_conflict").sentence

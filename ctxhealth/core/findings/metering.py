@@ -108,6 +108,11 @@ def _disagree(state: ChatState, t: Thresholds) -> bool:
     prompt may use instead; as long as no evidence speaks against it, that is no dispute.
     """
     by_source = {c.source.value: c.value for c in state.limits.candidates}
+    if "operator" in by_source:
+        # The dispute is settled, unless what was seen speaks against that word.
+        by_source = {
+            name: by_source[name] for name in ("operator", "evidence") if name in by_source
+        }
     agent, table = by_source.get("agent"), by_source.get("table")
     if agent is not None and table is not None and agent < table and "evidence" not in by_source:
         by_source.pop("table")
@@ -198,7 +203,8 @@ DEFINITIONS = (
         sentence=_say_conflict,
         recommended=only("State the right window in an override or in the agent's settings."),
         doc="Sources differ by more than 2%. All values are kept and shown. A window that the "
-        "agent sets below the model's own is a setting, not a dispute.",
+        "agent sets below the model's own is a setting, and an operator's word settles it unless "
+        "evidence differs.",
         actions=("manual",),
     ),
     Definition(

@@ -25,11 +25,21 @@ from ctxhealth.core.wording import number
 def _over_window(state: ChatState, t: Thresholds, at: int) -> Verdict:
     requests, window = state.requests, state.limits.window
     if requests.overflow:
-        return (CRITICAL, "refused", requests.overflow_prompt, window, requests.overflow_output)
+        limit = _largest_prompt(state, requests.overflow_prompt)
+        return (CRITICAL, "refused", requests.overflow_prompt, limit, requests.overflow_output)
     load = load_now(state)
     if load is None or window is None or load <= window or state.meter.source == "provider":
         return None
     return (CRITICAL, state.meter.source, load, window, None)
+
+
+def _largest_prompt(state: ChatState, prompt: int | None) -> int | None:
+    """What refused it: the window, or less where a prompt may only use a part of that."""
+    limits = state.limits
+    most = state.facts.max_input if state.facts.max_input is not None else limits.max_input
+    if prompt is not None and most is not None and limits.window is not None:
+        return most if most < prompt <= limits.window else limits.window
+    return limits.window
 
 
 def _say_over_window(facts: Facts) -> str:

@@ -105,6 +105,10 @@ def _says(folded: Folded, page: ChatDetail, want: list[str]) -> list[str]:
     return [f"{text!r} is not said in {_said(page)!r}" for text in want if text not in _said(page)]
 
 
+def _headline(folded: Folded, page: ChatDetail, want: list[str]) -> list[str]:
+    return [f"{text!r} is not in {page.headline!r}" for text in want if text not in page.headline]
+
+
 def _unsaid(folded: Folded, page: ChatDetail, want: list[str]) -> list[str]:
     return [f"{text!r} is said" for text in want if text in _said(page)]
 
@@ -142,6 +146,6 @@ _CHECKS = {
     "state": _state, "severity": _severity, "fires": _fires, "silent": _silent, "muted": _muted,
     "latches": _latches, "outcomes": _outcomes, "counts": _counts, "freed": _freed,
     "relief": _relief, "action": _action, "advice": _advice, "against": _against, "says": _says,
-    "unsaid": _unsaid, "shows": _shows, "ratio": _ratio, "order": _order,
+    "unsaid": _unsaid, "shows": _shows, "headline": _headline, "ratio": _ratio, "order": _order,
     "opened_once": _opened_once,
 }  # fmt: skip

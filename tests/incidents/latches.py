@@ -159,6 +159,8 @@ def breaker(t: Telling) -> None:
         silent=["latched_unjustified", "over_window", "over_budget", "looping"],
         latches=[["inferred", True]],
         action="compact_fallback",
+        headline=["failed in 3 compactions in a row"],
+        unsaid=["it fails"],
     )
 
 

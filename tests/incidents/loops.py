@@ -37,7 +37,7 @@ def claude_code_211(t: Telling) -> None:
         silent=["summarizer_failing", "over_window", "over_budget", "emptied"],
         latches=[],
         counts={"unknown": 211},
-        says=["200 compactions"],
+        headline=["200 compactions", "start a new chat from a good summary"],
         action="manual",
         opened_once=["looping"],
     )
@@ -192,7 +192,8 @@ def codex_window(t: Telling) -> None:
         state="looping",
         fires={"looping": "critical", "window_conflict": "warning"},
         silent=["over_window", "over_budget"],
-        says=["2,432"],
+        headline=["2,432", "correct the limits"],
+        action="manual",
     )
 
 

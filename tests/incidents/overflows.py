@@ -22,6 +22,7 @@ def mimo(t: Telling) -> None:
         silent=["summarizer_failing", "reserve_exceeds_window"],
         action="compact_fallback",
         relief=["not_relieved"],
+        headline=["1 compaction gave no relief"],
         says=["99,509 tokens and 32,000", "437 above"],
         shows={"budget": 99_072, "load.value": 99_509, "window.value": 131_072},
     )
@@ -182,7 +183,7 @@ def refusal(t: Telling) -> None:
         fires={"refused": "info"},
         silent=["silent_empty", "over_window", "summarizer_failing", "turns_failing"],
         advice={"refused": "compact_fallback"},
-        says=["289,259", "21,355", "267,904"],
+        headline=["289,259", "21,355", "267,904"],
     )
 
 
@@ -197,7 +198,7 @@ def unfolded(t: Telling) -> None:
         fires={"refused": "info"},
         silent=["silent_empty", "over_window", "turns_failing"],
         advice={"refused": "compact_fallback"},
-        says=["313,235", "45,331"],
+        headline=["313,235", "45,331"],
     )
 
 
@@ -311,6 +312,8 @@ def eight_thousand(t: Telling) -> None:
         silent=["stalled", "summarizer_failing", "floor_exceeds_budget", "reserve_exceeds_window"],
         latches=[],
         counts={},
+        headline=["the context is too large"],
+        unsaid=["-"],
         action="compact_fallback",
     )
 

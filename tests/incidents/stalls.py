@@ -152,6 +152,7 @@ def acp_same_range(t: Telling) -> None:
         latches=[],
         outcomes=["no_progress", "no_progress"],
         severity="warning",
+        action="manual",
         shows={"load.value": 51_800},
     )
 

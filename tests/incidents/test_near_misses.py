@@ -79,6 +79,38 @@ class TestSmallGains:
         assert "stalled" not in story.codes()
 
 
+class TestWhatIsSaid:
+    def test_what_nobody_counted_is_not_said_to_be_0(self) -> None:
+        story = Story().opened(reserve=10_000).turn().compacts(None, None)
+        story.fails("overflow", stated_prompt=210_000, stated_window=200_000)
+        sentence = story.finding("stalled").sentence
+        assert sentence.startswith("1 compaction gave no relief")
+
+    def test_a_failed_summary_freed_nothing(self) -> None:
+        story = Story().opened(trigger={"tokens": 150_000}).turn().reply(196_000)
+        story.compacts(196_000, None, summarizer={"calls": 1, "error": "timeout"})
+        assert story.finding("stalled").sentence.startswith("1 compaction freed 0 of 196,000")
+
+    def test_attempts_on_nothing_are_stopped_and_not_forced(self) -> None:
+        story = Story().opened(model="unheard-of", window=None).turn()
+        for before in (51_300, 51_600, 51_900):
+            story.compacts(before, before + 100, trigger="idle", removed=[])
+        advice = story.finding("stalled").recommended
+        assert [entry.action for entry in advice] == ["manual"]
+
+    def test_attempts_above_the_trigger_that_take_nothing_out_need_the_fallback(self) -> None:
+        story = Story().opened(trigger={"tokens": 150_000}).turn().reply(160_000)
+        for _ in range(2):
+            story.compacts(160_000, 160_000, removed=[])
+        assert story.finding("stalled").recommended[0].action == "compact_fallback"
+
+    def test_an_unknown_window_is_told_after_what_is_special_to_the_chat(self) -> None:
+        story = Story().opened(model="unheard-of", window=None).turn().reply(20_000)
+        story.say("guard.refused", count=30_000, limit=25_000)
+        assert story.codes() == {"window_unknown", "refused"}
+        assert "refused to send 30,000" in story.page.headline
+
+
 class TestOverAtTheNextRequest:
     def test_a_failed_attempt_is_stalled_where_the_projection_is_over_the_budget(self) -> None:
         story = self.failing(20_000)
@@ -218,6 +250,16 @@ class TestLoops:
             story.turn(f"t{number}").reply(170_000).compacts(None, None).reply(169_900)
             story.ends(turn=f"t{number}")
         return story
+
+    def test_without_buttons_the_compaction_that_loops_is_not_the_advice(
+        self,
+    ) -> None:
+        story = Story(read_only=True).opened().turn()
+        for _ in range(4):
+            story.compacts(None, None)
+        advice = story.page.headline_advice
+        assert advice is not None and advice.action == "manual"
+        assert "Stop the turn" in advice.text and "Compact" not in advice.text
 
     def test_a_loop_over_turns_stands_where_being_stalled_is_only_a_warning(self) -> None:
         story = self.one_in_each_turn(model="unheard-of", window=None)

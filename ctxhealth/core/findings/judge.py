@@ -25,6 +25,8 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     "undercount": (),
     "summarizer_failing": ("summarizer_too_small", "summary_reserve"),
 }  # fmt: skip
+# True of many chats most of the time: told after what is special to this one.
+_BACKGROUND = frozenset({"window_unknown", "load_pending"})
 # Findings of load rest on the meter; an overflow error rests on the provider's refusal.
 _OF_LOAD = frozenset(
     {
@@ -84,10 +86,10 @@ def counted(state: ChatState) -> list[str]:
     return sorted(codes, key=lambda code: sort_key(state, code))
 
 
-def sort_key(state: ChatState, code: str) -> tuple[int, int, int]:
+def sort_key(state: ChatState, code: str) -> tuple[int, int, bool, int]:
     finding = state.findings[code]
     row = ROWS[CATALOGUE[code].state_for(finding.severity)]
-    return (_RANK[finding.severity], row, finding.since_seq)
+    return (_RANK[finding.severity], row, code in _BACKGROUND, finding.since_seq)
 
 
 def settle_state(state: ChatState, at: int) -> None:

@@ -13,8 +13,7 @@ from ctxhealth.core.findings.definition import (
     int_of,
     text_of,
 )
-from ctxhealth.core.latching import is_pressed
-from ctxhealth.core.meter import load_now
+from ctxhealth.core.findings.stalls import size_is_reason
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState, Mark
@@ -117,12 +116,8 @@ def _verdict(state: ChatState, form: str, marks: list[Mark], word: str) -> Verdi
 
 def _is_idle(state: ChatState, marks: list[Mark]) -> bool:
     """Nothing was taken out each time, and no count says that there is too much."""
-    load, budget = load_now(state), state.limits.budget
-    if is_pressed(state) or (load is not None and budget is not None and load > budget):
-        return False
-    return not state.requests.overflow and all(
-        mark.outcome in ("no_progress", "nothing_foldable") for mark in marks
-    )
+    idle = ("no_progress", "nothing_foldable")
+    return not size_is_reason(state) and all(mark.outcome in idle for mark in marks)
 
 
 def _say(facts: Facts) -> str:
@@ -153,10 +148,17 @@ def _advise(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
     if cause in ("floor", "reserve", "meter") or cause.startswith("window"):
         limits = "correct the limits: compaction cannot help here."
         stop = advise(state, "stop_turn", f"Stop the turn and {limits}")
+        if not stop.available:
+            return (manual(stop.text),)
         return (stop, manual(limits[:1].upper() + limits[1:]))
     if facts[3] == "helped":
         return (manual("Let the agent cut what its tools return, or use a larger window."),)
-    return (fallback_advice(state), manual("If it goes on, stop the turn."))
+    fallback = fallback_advice(state)
+    if not fallback.available:
+        # Its own compaction is what loops.
+        by_hand = "Stop the turn in the agent itself, then start a new chat from a good summary."
+        return (manual(by_hand),)
+    return (fallback, manual("If it goes on, stop the turn."))
 
 
 def _against(state: ChatState, facts: Facts) -> tuple[Advice, ...]:

@@ -45,7 +45,7 @@ def _largest_prompt(state: ChatState, prompt: int | None) -> int | None:
 def _say_over_window(facts: Facts) -> str:
     source, prompt, window, output = facts
     if source == "refused":
-        if output and window is not None and int_of(prompt) <= int_of(window):
+        if output and prompt is not None and window is not None and _fits_alone(facts):
             return _say_with_output(int_of(prompt), int_of(output), int_of(window))
         text = "the provider refused the request: the context is too large"
         if prompt is not None:
@@ -57,6 +57,12 @@ def _say_over_window(facts: Facts) -> str:
         f"the prompt of {number(int_of(prompt))} is {number(over)} above the window of "
         f"{number(int_of(window))} ({text_of(source)} count)."
     )
+
+
+def _fits_alone(facts: Facts) -> bool:
+    """The prompt would fit the window; with the answer asked for it does not."""
+    prompt, window, output = (int_of(fact) for fact in facts[1:4])
+    return prompt <= window < prompt + output
 
 
 def _say_with_output(prompt: int, output: int, window: int) -> str:
@@ -159,9 +165,12 @@ def _truncates(state: ChatState, t: Thresholds, at: int) -> Verdict:
 def _say_truncates(facts: Facts) -> str:
     form, count, value, sent = facts
     if form == "identical":
+        grew = f"the prompt grew to about {number(int_of(sent))}"
+        if sent == value:
+            grew = "items of unknown size were added to the prompt"
         return (
             f"{number(int_of(count))} requests counted exactly {number(int_of(value))} tokens "
-            f"while the prompt grew to about {number(int_of(sent))}: the provider cuts it silently."
+            f"while {grew}: the provider cuts it silently."
         )
     return (
         f"the provider counted {number(int_of(value))} tokens, far below the about "

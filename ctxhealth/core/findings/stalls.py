@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxhealth.core.advice import advise, against
+from ctxhealth.core.advice import advise, against, manual
 from ctxhealth.core.findings.definition import (
     CRITICAL,
     WARNING,
@@ -49,6 +49,12 @@ def say_error(error: str | None) -> str:
     return ERRORS.get(error or "", f"fails ({error})")
 
 
+def size_is_reason(state: ChatState) -> bool:
+    """Some count says that the context is too large; what is not known says nothing."""
+    full = budget_reached(state, load_now(state)) or budget_reached(state, projection(state))
+    return full or bool(is_pressed(state)) or state.requests.overflow
+
+
 def budget_reached(state: ChatState, value: int | None) -> bool:
     budget = state.limits.budget
     return value is not None and budget is not None and value >= budget
@@ -69,7 +75,7 @@ def _stalled(state: ChatState, t: Thresholds, at: int) -> Verdict:
     return (
         CRITICAL if pressed or full else WARNING,
         row,
-        compactions.no_relief_freed,
+        compactions.no_relief_freed if compactions.no_relief_freed_known else None,
         compactions.no_relief_from,
         compactions.no_relief_scope,
         calls,
@@ -83,10 +89,12 @@ def _say_stalled(facts: Facts) -> str:
     row, freed, before, scope, calls, cause, model, inferred = facts
     if int_of(inferred) == int_of(row):
         return _say_inferred(int_of(row), before)
-    text = f"{plural(int_of(row), 'compaction')} freed {number(int_of(freed))}"
+    text = f"{plural(int_of(row), 'compaction')} "
+    text += "gave no relief" if freed is None else f"freed {number(int_of(freed))}"
     if before is not None:
-        text += f" of {number(int_of(before))} {text_of(scope)} tokens"
-    else:
+        text += f"{' of' if freed is not None else ' from'} {number(int_of(before))}"
+        text += f" {text_of(scope)} tokens"
+    elif freed is not None:
         text += " tokens"
     because = _because(text_of(cause), text_of(model))
     text += f" because {because}" if because else ""
@@ -117,6 +125,8 @@ def _because(cause: str, model: str) -> str:
 
 
 def _advise_stalled(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    if state.compactions.no_relief_cause == "no_progress" and not size_is_reason(state):
+        return (manual("Stop these attempts: nothing is left in what they are to compact."),)
     return (fallback_advice(state),)
 
 
@@ -172,7 +182,8 @@ def _say_failing(facts: Facts) -> str:
         details.append(f"{number(int_of(tokens))} input tokens without a result")
     if details:
         text += f" ({', '.join(details)})"
-    return f"{text}: it {say_error(text_of(error))}."
+    why = say_error(text_of(error))
+    return f"{text}." if why == "fails" else f"{text}: it {why}."
 
 
 def _against_failing(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
@@ -219,7 +230,7 @@ DEFINITIONS = (
         doc="The last 2 attempts gave no relief, or 1 with the load or its projection over the "
         "budget. Attempts skipped by a latch do not count; those that only a load that stays tells "
         "of are said to be inferred. Closes at the first relief.",
-        actions=("compact_fallback",),
+        actions=("compact_fallback", "manual"),
     ),
     Definition(
         code="emptied",

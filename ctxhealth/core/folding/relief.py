@@ -169,7 +169,7 @@ def _relieved(state: ChatState) -> None:
     compactions = state.compactions
     compactions.no_relief = compactions.no_relief_calls = compactions.no_relief_freed = 0
     compactions.no_relief_inferred = 0
-    compactions.no_relief_calls_known = True
+    compactions.no_relief_calls_known = compactions.no_relief_freed_known = True
     compactions.no_relief_from = compactions.no_relief_cause = None
     # The summarizer may still be dead, but nothing waits for it; its next failure says so again.
     compactions.summarizer_row = compactions.summarizer_calls = 0
@@ -186,6 +186,8 @@ def _not_relieved(state: ChatState, view: AttemptView) -> None:
     else:
         compactions.no_relief_calls += calls
     compactions.no_relief_freed += max(0, view.freed or 0)
+    if view.freed is None and view.outcome is Outcome.UNKNOWN:
+        compactions.no_relief_freed_known = False
     if view.before is not None and compactions.no_relief_from is None:
         compactions.no_relief_from, compactions.no_relief_scope = view.before, view.scope
     compactions.no_relief_cause = cause_of(view)

@@ -322,3 +322,17 @@ def test_a_hostile_text_costs_next_to_nothing(text: str) -> None:
     begun = time.perf_counter()
     parse_overflow(400, None, text)
     assert time.perf_counter() - begun < 0.1
+
+
+@pytest.mark.parametrize("part", ["1,", "prompt ", "exceed the model ", "requested tokens ("])
+def test_the_time_is_linear_in_the_text(part: str) -> None:
+    def took(chars: int) -> float:
+        text = (part * chars)[:chars]
+        runs = []
+        for _ in range(7):
+            begun = time.perf_counter()
+            parse_overflow(400, None, text)
+            runs.append(time.perf_counter() - begun)
+        return min(runs)
+
+    assert took(4_000) / took(1_000) < 8

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from statistics import median
 from time import perf_counter_ns
 from typing import Any
@@ -52,6 +54,15 @@ def test_a_model_is_known_by_the_names_that_agents_use(
     found = packaged_table().lookup(model, provider)
     assert found is not None
     assert (found.window, found.max_input) == (window, max_input)
+
+
+def test_every_name_that_the_page_of_models_gives_is_known() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "models.md").read_text("utf-8")
+    table = text.split("| written | looked up |")[1].split("\n\n")[0]
+    names = re.findall(r"`([^`]+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:]))
+    whole = [name for name in names if not re.search(r"^\.|^:|\.$|\.\.\.|vendor/", name)]
+    assert len(whole) >= 8
+    assert [name for name in whole if packaged_table().lookup(name) is None] == []
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ def play(lines: list[Line], options: Namespace, console: Console) -> int:
     except ValueError as error:
         raise CannotSend(f"--url: {error}.") from error
     sent = [line for line in lines if not line["type"].startswith("server.")]
+    if not any(line.get("chat") for line in sent):
+        raise CannotSend(f"{options.file} holds no event of a chat.")
     names = _names(sent, options)
     caps = {"commands": [], "fallback": "none", "read_only": _is_read_only(lines)}
     with Reporter(url, token, agent=options.agent, runtime="replay", capabilities=caps) as reporter:
@@ -70,8 +72,6 @@ def _send(
     lines: list[Line], names: dict[str, str], reporter: Reporter, speed: float | None
 ) -> None:
     """As fast as the server takes it, or ``speed`` times as fast as it happened."""
-    if not lines:
-        return
     now = int(time.time() * 1000)
     shift = now - (lines[-1]["ts"] if speed is None else lines[0]["ts"])
     previous = lines[0]["ts"]

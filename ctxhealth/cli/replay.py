@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 
 from ctxhealth.cli.console import Console
 from ctxhealth.cli.errors import CannotSend
@@ -14,14 +15,12 @@ from ctxhealth.cli.streams import Line, read_any
 def replay(options: Namespace) -> int:
     """Print the diagnosis, or with ``--url`` play the stream into that server."""
     lines = read_any(options.file)
-    if not any(line.get("chat") for line in lines):
-        raise CannotSend(f"{options.file} holds no event of a chat.")
     if options.url:
-        return play(lines, options, Console(quiet=options.quiet))
-    return tell(lines, as_json=options.json)
+        return play(list(lines), options, Console(quiet=options.quiet))
+    return tell(lines, options)
 
 
-def tell(lines: list[Line], *, as_json: bool) -> int:
+def tell(lines: Iterable[Line], options: Namespace) -> int:
     """Fold the lines here and print what is found of every chat."""
     try:
         import msgspec
@@ -36,8 +35,10 @@ def tell(lines: list[Line], *, as_json: bool) -> int:
     run = Replay()
     for line in lines:
         run.take(line)
+    if not run.chats:
+        raise CannotSend(f"{options.file} holds no event of a chat.")
     pages = {name: chat.page(run.rules, run.now) for name, chat in run.chats.items()}
-    if as_json:
+    if options.json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(pages)).decode() + "\n")
         return 0
     texts = [

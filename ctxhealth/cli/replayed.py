@@ -75,6 +75,9 @@ class Replay:
     def _put(self, folded: Folded, event: Event, at: int) -> None:
         folded.seq += 1
         fold(folded.state, event, Stamp(folded.seq, at), folded.changes, self.rules)
+        # Of these a page tells nothing, and there are as many as events.
+        folded.changes.items.clear()
+        folded.changes.readings.clear()
 
 
 def _decoded(line: dict[str, Any], kind: str) -> Event:

@@ -17,7 +17,7 @@ Line = dict[str, Any]
 _TEXTS = TextPolicy("excerpt", None)
 
 
-def read_any(path: Path) -> list[Line]:
+def read_any(path: Path) -> Iterator[Line]:
     """The events of a stream, or those that a session file becomes. Raises CannotSend."""
     try:
         with open(path, "rb") as file:
@@ -25,29 +25,29 @@ def read_any(path: Path) -> list[Line]:
     except OSError as error:
         raise CannotSend(f"{path} cannot be read: {error.strerror}.") from error
     if found is None:
-        return list(read_stream(path))
+        return read_stream(path)
     if found.make is None:
         raise CannotSend(f"{path} is {found.what}, which cannot be read yet.")
     return _session(path, found.make(path.stem))
 
 
-def _session(path: Path, reader: Reader) -> list[Line]:
+def _session(path: Path, reader: Reader) -> Iterator[Line]:
     """A session's events; nobody can be told anything there, so its chats are read-only."""
-    events: list[Line] = []
-    with open(path, "rb") as file:
-        for raw in file:
-            events += reader.feed(raw.rstrip(b"\n"))
-    events += reader.finish()
-    lines: list[Line] = []
     seen: set[str] = set()
-    for event in events:
+    for event in _told(path, reader):
         chat = event.get("chat")
         if isinstance(chat, str) and chat not in seen:
             seen.add(chat)
             first = {"type": "server.connected", "ts": event["ts"], "chat": chat}
-            lines.append({**first, "read_only": True})
-        lines.append(_as_sent(event))
-    return lines
+            yield {**first, "read_only": True}
+        yield _as_sent(event)
+
+
+def _told(path: Path, reader: Reader) -> Iterator[Line]:
+    with open(path, "rb") as file:
+        for raw in file:
+            yield from reader.feed(raw.rstrip(b"\n"))
+    yield from reader.finish()
 
 
 def _as_sent(event: Line) -> Line:

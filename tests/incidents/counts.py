@@ -461,3 +461,29 @@ def sub_agent(t: Telling) -> None:
         shows={"load.value": 61_000, "compactions": 0, "requests": 2},
         counts={},
     )
+
+
+@case(
+    "C61-gauge-from-before", "sirmalloc/ccstatusline PR#524", "ca",
+    "107% shown after a compaction, while the next request counts 105k",
+)  # fmt: skip
+def gauge_from_before(t: Telling) -> None:
+    t.opened()
+    t.turn()
+    t.say("usage.update", used=292_000, size=272_000)
+    t.check(state="over", fires={"over_window": "critical"}, shows={"load.value": 292_000})
+    t.compacts(reported="ok")
+    t.say("usage.update", used=292_000, size=272_000)
+    t.check(
+        fires={"meter_unreliable": "warning"},
+        silent=["over_window", "over_budget", "stalled", "looping"],
+        severity="warning",
+        shows={"load.reliable": False},
+    )
+    t.reply(105_000, content={"tool_calls": 1})
+    t.check(
+        state="healthy",
+        silent=["over_window", "meter_unreliable", "stalled"],
+        relief=["relieved"],
+        shows={"load.value": 105_000},
+    )

@@ -50,6 +50,8 @@ _LEFT_OUT = """## Cases and variants without a fixture
 | case | reason |
 |---|---|
 | C08, first report | less than 0.5% per cycle, no sizes |
+| C22, 661 to 1,752 | nothing names a second scope; by its numbers it grew |
+| C24, C26, C36, C67, further reports | the same sequence without other numbers |
 | C31 | which entry of a tree is whose parent is a matter of reading the file |
 | C34, second report | a divisor of a character count; no request with numbers |
 | C38, 108.3k of 150k | a gauge at one moment; nothing happened |

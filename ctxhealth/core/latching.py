@@ -169,6 +169,12 @@ def is_pressed(state: ChatState) -> bool | None:
     return crosses(measure, limits.trigger, limits.trigger_inclusive)
 
 
+def had_its_chance(state: ChatState) -> bool:
+    """Many agents compact only between turns: until the next one began nothing is missing."""
+    requests = state.requests
+    return bool(requests.turn_passed or requests.prompt_folds or not state.turns.count)
+
+
 def near_budget(state: ChatState, thresholds: Thresholds) -> bool | None:
     """True where less than a tenth of the window is left under the budget."""
     load, budget, window = load_now(state), state.limits.budget, state.limits.window

@@ -109,8 +109,12 @@ class TestPromptsThatTheAgentWillFold:
         story.ask()
         assert story.severity("projected_over") == "warning"
 
-    def test_an_agent_that_was_due_is_not_trusted(self) -> None:
+    def test_an_agent_that_compacts_between_turns_was_not_due_within_one(self) -> None:
         story = self.declared().reply(161_000).message(40_000)
+        assert "projected_over" not in story.codes()
+
+    def test_an_agent_that_was_due_is_not_trusted(self) -> None:
+        story = self.declared().reply(161_000).ends().turn("t2").message(40_000)
         assert story.severity("projected_over") == "warning"
 
     def test_one_whose_compactions_have_helped_is(self) -> None:
@@ -153,3 +157,17 @@ class TestCompactionPoints:
         story.say("compaction.finished", attempt="a", reported="ok", before=190_000, after=50_000)
         story.reply(50_500).reply(161_000).reply(161_500).reply(162_000)
         assert not {"over_trigger", "overdue"} & story.codes()
+
+    def test_folding_while_nobody_works_is_no_loop_however_often_it_helps(self) -> None:
+        story = Story().opened(trigger={"tokens": 140_000})
+        for turn in range(5):
+            story.turn(f"t{turn}").reply(90_000).ends(turn=f"t{turn}")
+            story.compacts(90_000, 40_000, trigger="idle")
+        assert "looping" not in story.codes()
+
+    def test_where_it_never_helps_it_is(self) -> None:
+        story = Story().opened(trigger={"tokens": 80_000})
+        for turn in range(5):
+            story.turn(f"t{turn}").reply(90_000).ends(turn=f"t{turn}")
+            story.compacts(90_000, 85_000, trigger="idle")
+        assert story.severity("looping") == "critical"

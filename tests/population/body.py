@@ -260,6 +260,11 @@ class Chat:
         users = [i for g in self.groups for i in g if i.role == "user" and i.kind == "text"]
         return users[-1] if users else None
 
+    @property
+    def foldable(self) -> int:
+        """What a compaction could take out now."""
+        return sum(item.tokens for group in self.groups[:-1] for item in group)
+
     def look(self) -> None:
         """Nothing to do: some agents say so."""
         attempt = self.teller.name("a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,12 +44,19 @@ class Folded:
     oddities: list[str] = field(default_factory=list)
     events: int = 0
     ticks: int = 0
-    compactions: int = 0
+    # Of finished compactions, by our own word.
+    outcomes: Counter[str] = field(default_factory=Counter)
     chats: int = 0
     sub_agents: int = 0
 
     def of(self, severity: str) -> list[Fired]:
         return [entry for entry in self.fired if entry.severity == severity]
+
+    def report(self) -> str:
+        """What fired, by code, then one by one."""
+        counts = Counter((entry.severity, entry.code) for entry in self.fired)
+        lines = [f"{number:5} {severity} {code}" for (severity, code), number in counts.items()]
+        return "\n".join([*lines, *map(str, self.fired[:200])])
 
 
 class Watch:
@@ -69,7 +77,7 @@ class Watch:
         self._ticks_until(end)
         self._note_oddities()
         self.into.events += len(self.told.events)
-        self.into.compactions += self.state.compactions.finished
+        self.into.outcomes.update(self.state.compactions.outcomes)
 
     def _ticks_until(self, at: int) -> None:
         while (due := next_deadline(self.state, self.rules)) is not None and due < at:

@@ -18,6 +18,7 @@ from tests.population.turns import Day
 
 # Monday 30 November 2026, 00:00 UTC.
 MIDNIGHT = 1_796_083_200_000
+DAY_END = MIDNIGHT + 24 * HOUR
 # How people and programs use their agents: the longest pause between two turns, in seconds.
 # By hand, by a queue, around the clock.
 PACES = ((0.8, None), (0.16, 900.0), (0.04, 20.0))
@@ -34,18 +35,18 @@ class Told(NamedTuple):
     parent: str | None = None
 
 
-def population(chats: int, seed: int, hours: int = 24) -> Iterator[Told]:
-    """``chats`` chats and, beside them, their sub-agents', each over the same ``hours``."""
+def population(chats: int, seed: int) -> Iterator[Told]:
+    """One day of ``chats`` chats and, beside them, of their sub-agents'."""
     for index in range(chats):
-        yield from _one(Random(seed * 1_000_003 + index), f"chat-{index}", hours)
+        yield from _one(Random(seed * 1_000_003 + index), f"chat-{index}")
 
 
-def _one(random: Random, name: str, hours: int) -> Iterator[Told]:
+def _one(random: Random, name: str) -> Iterator[Told]:
     runtime = random.choices(RUNTIMES, [entry.share for entry in RUNTIMES])[0]
     _, longest = random.choices(PACES, [share for share, _ in PACES])[0]
     start = MIDNIGHT + random.randint(0, 2 * HOUR)
     chat = Chat(name, runtime, random, start)
-    Day(chat, end=MIDNIGHT + hours * HOUR, longest_pause=longest).live()
+    Day(chat, end=DAY_END, longest_pause=longest).live()
     yield _told(chat, runtime, random, start)
     for child in chat.children:
         yield _told(child, runtime, random, child.born)
@@ -59,12 +60,3 @@ def _told(chat: Chat, runtime: Runtime, random: Random, start: int) -> Told:
     return Told(
         chat.teller.chat, runtime.name, runtime.read_only, start - SECOND, events, chat.parent
     )
-
-
-def kinds(events: list[Timed]) -> dict[str, int]:
-    """How often each event type occurs."""
-    found: dict[str, int] = {}
-    for entry in events:
-        name = str(type(entry.event).__struct_config__.tag)
-        found[name] = found.get(name, 0) + 1
-    return found

@@ -162,6 +162,8 @@ class Day:
         if self.longest_pause is not None:
             pause = min(pause, self.longest_pause)
         share = self.chat.load / self.chat.model.window
+        if self.chat.foldable < self.chat.load / 4:
+            share = 0.0
         if self.by_hand and drawn.BY_HAND_AT[0] < share and self.random.random() < 0.03:
             self.teller.wait(pause / 2)
             self.chat.compact("manual", "between_turns")

@@ -13,7 +13,7 @@ from ctxhealth.core.findings.definition import (
     int_of,
     text_of,
 )
-from ctxhealth.core.latching import is_pressed
+from ctxhealth.core.latching import had_its_chance, is_pressed
 from ctxhealth.core.limits import overdue_line
 from ctxhealth.core.meter import load_now, projection
 from ctxhealth.core.model import Advice, Relief, State
@@ -135,7 +135,7 @@ def _folds_first(state: ChatState, t: Thresholds, ahead: int, budget: int) -> bo
     if any(view.relief is Relief.RELIEVED for view in compactions.recent):
         return True
     if state.limits.trigger_source == "declared":
-        return is_pressed(state) is False
+        return not (is_pressed(state) and had_its_chance(state))
     line = overdue_line(state, t, t.overdue_close)
     return line is not None and load <= line
 

@@ -12,7 +12,7 @@ from ctxhealth.core.findings.definition import (
     int_of,
     text_of,
 )
-from ctxhealth.core.latching import is_pressed
+from ctxhealth.core.latching import had_its_chance, is_pressed
 from ctxhealth.core.limits import overdue_line
 from ctxhealth.core.meter import load_now, trigger_measure
 from ctxhealth.core.model import Advice, State
@@ -20,15 +20,12 @@ from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.wording import number, plural
 
-# So many compactions within a turn show that the agent does not wait for its end.
-PROMPT_FOLDS = 1
-
 
 def _over_trigger(state: ChatState, t: Thresholds, at: int) -> Verdict:
     limits, above = state.limits, state.requests.above
     if above < 2 or limits.trigger_source != "declared" or state.compactions.running:
         return None
-    if not is_pressed(state) or not _had_its_chance(state):
+    if not is_pressed(state) or not had_its_chance(state):
         return None
     return (WARNING, trigger_measure(state), limits.trigger, limits.trigger_scope, above)
 
@@ -47,21 +44,13 @@ def _overdue(state: ChatState, t: Thresholds, at: int) -> Verdict:
     if state.compactions.running:
         return None
     declared = limits.trigger_source == "declared" and is_pressed(state)
-    if declared and requests.above >= t.overdue_requests and _had_its_chance(state):
+    if declared and requests.above >= t.overdue_requests and had_its_chance(state):
         measure = trigger_measure(state)
         return (WARNING, measure, limits.trigger, limits.trigger_scope, requests.above, True)
     load, line = load_now(state), overdue_line(state, t, t.overdue_close)
     if requests.tight < t.overdue_requests or load is None or line is None or load <= line:
         return None
     return (WARNING, load, limits.budget, "prompt", requests.tight, False)
-
-
-def _had_its_chance(state: ChatState) -> bool:
-    """Many agents compact only between turns: until the next one began nothing is missing."""
-    requests = state.requests
-    if requests.turn_passed or not state.turns.count:
-        return True
-    return requests.prompt_folds >= PROMPT_FOLDS
 
 
 def _say_overdue(facts: Facts) -> str:

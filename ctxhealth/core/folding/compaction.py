@@ -279,7 +279,8 @@ def _remember(state: ChatState, view: AttemptView, skipped: bool, context: Conte
                 turns=state.turns.user_count,
                 relief=Relief.UNCONFIRMED.value,
                 outcome=view.outcome.value,
-                needed=view.needed,
+                # Folding while nobody works rests on time, not on need.
+                needed=None if view.trigger == "idle" else view.needed,
                 freed=view.freed,
             )
         )

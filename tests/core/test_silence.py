@@ -165,9 +165,9 @@ class TestCompactionPoints:
             story.compacts(90_000, 40_000, trigger="idle")
         assert "looping" not in story.codes()
 
-    def test_where_it_never_helps_it_is(self) -> None:
+    def test_where_it_never_helps_it_is_told(self) -> None:
         story = Story().opened(trigger={"tokens": 80_000})
         for turn in range(5):
-            story.turn(f"t{turn}").reply(90_000).ends(turn=f"t{turn}")
-            story.compacts(90_000, 85_000, trigger="idle")
-        assert story.severity("looping") == "critical"
+            story.turn(f"t{turn}").reply(85_000).message(5_000).reply(90_000)
+            story.ends(turn=f"t{turn}").compacts(90_000, 85_000, trigger="idle")
+        assert story.severity("stalled") == "critical"

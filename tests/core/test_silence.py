@@ -170,4 +170,5 @@ class TestCompactionPoints:
         for turn in range(5):
             story.turn(f"t{turn}").reply(85_000).message(5_000).reply(90_000)
             story.ends(turn=f"t{turn}").compacts(90_000, 85_000, trigger="idle")
-        assert story.severity("stalled") == "critical"
+        story.turn("t5").reply(85_000)
+        assert story.severity("looping") == "critical"

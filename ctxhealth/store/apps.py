@@ -9,4 +9,9 @@ class StoreConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from ctxhealth.store import checks  # noqa: F401  registers the system checks
+        from ctxhealth.store import (
+            adapters,
+            checks,  # noqa: F401  registers the system checks
+        )
+
+        adapters.register()

@@ -23,15 +23,18 @@ def insert(head: str, rows: Sequence[tuple[Any, ...]], tail: str = "") -> None:
 
     With DO UPDATE no key may occur twice in ``rows``: PostgreSQL refuses that.
     """
-    if not rows:
-        return
-    width, start = len(rows[0]), 0
+    if rows:
+        insert_values(head, len(rows[0]), list(chain.from_iterable(rows)), tail)
+
+
+def insert_values(head: str, width: int, values: list[Any], tail: str = "") -> None:
+    """The same for the values of all rows in one list, ``width`` of them a row."""
     run = _run_on_sqlite if connection.vendor == "sqlite" else _run
+    start = 0
     for size in SIZES:
-        while len(rows) - start >= size:
-            some = rows[start : start + size]
-            run(head, width, size, tail, list(chain.from_iterable(some)))
-            start += size
+        while len(values) - start >= size * width:
+            run(head, width, size, tail, values[start : start + size * width])
+            start += size * width
 
 
 def _run(head: str, width: int, size: int, tail: str, values: list[Any]) -> None:

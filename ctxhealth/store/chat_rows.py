@@ -20,14 +20,17 @@ from ctxhealth.store.states import Held, StateCache
 
 CHECKPOINT_EVERY = 256
 SEVERITY_RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2, None: 3}
+Row = tuple[int | str | bool | None, ...]
 _ENCODER = msgspec.json.Encoder()
-_SAVE = (
-    "UPDATE store_chat SET chat_seq = %s, version = %s, conn_no = %s, fold_version = %s,"
-    " summary = %s, state = %s, severity_rank = %s, headroom_trigger = %s, load_share = %s,"
-    " compacted_at = %s, waiting_since = %s,"
-    " model = %s, title = %s, last_outcome = %s, latched = %s, last_event_at = %s,"
-    " deadline = %s, connection = %s, closed = %s WHERE id = %s"
-)
+# Columns that most commits change, then those that few do; indexes stand on the latter.
+_OFTEN = (
+    "chat_seq", "version", "conn_no", "summary", "headroom_trigger", "load_share", "last_event_at",
+)  # fmt: skip
+_SELDOM = (
+    "fold_version", "state", "severity_rank", "compacted_at", "waiting_since", "model", "title",
+    "last_outcome", "latched", "deadline", "connection", "closed",
+)  # fmt: skip
+COLUMNS = _OFTEN + _SELDOM
 _CHECKPOINT = (
     "INSERT INTO store_checkpoint (chat_id, chat_seq, fold_version, state)"
     " VALUES (%s, %s, %s, %s) ON CONFLICT (chat_id, chat_seq)"
@@ -138,37 +141,51 @@ def link_parent(held: Held, parent: str) -> None:
 
 
 def save(chats: Iterable[tuple[Held, ChatSummary]]) -> None:
-    """Write the projections that the board reads."""
-    rows = [row_of(held, summary) for held, summary in chats]
+    """Write the projections that the board reads; of each only what changed."""
+    few: list[Row] = []
+    all_of: list[Row] = []
+    for held, shown in chats:
+        row = row_of(held, shown)
+        seldom = row[len(_OFTEN) :]
+        if seldom == held.saved:
+            few.append((*row[: len(_OFTEN)], held.pk))
+        else:
+            held.saved = seldom
+            all_of.append((*row, held.pk))
+    _update(_OFTEN, few)
+    _update(COLUMNS, all_of)
+
+
+def _update(columns: Sequence[str], rows: list[Row]) -> None:
     if rows:
+        wanted = ", ".join(f"{name} = %s" for name in columns)
         with connection.cursor() as cursor:
-            cursor.executemany(_SAVE, rows)
+            cursor.executemany(f"UPDATE store_chat SET {wanted} WHERE id = %s", rows)
 
 
-def row_of(held: Held, shown: ChatSummary) -> tuple[int | str | bool | None, ...]:
-    """The chat's columns in the order of the UPDATE, its key last."""
+def row_of(held: Held, shown: ChatSummary) -> Row:
+    """The chat's columns in the order of ``COLUMNS``."""
     last = shown.last_compaction
     return (
         held.chat_seq,
         held.version,
         held.conn_no,
-        FOLD_VERSION,
         _ENCODER.encode(shown).decode(),
-        shown.state.value,
-        SEVERITY_RANK[shown.severity],
         shown.headroom.trigger,
         load_share(shown),
+        shown.last_event_at,
+        FOLD_VERSION,
+        shown.state.value,
+        SEVERITY_RANK[shown.severity],
         (last.at or None) if last else None,
         shown.waiting_since,
         (shown.model or "")[:200],
         (shown.title or "")[:400],
         last.outcome.value if last else "",
         bool(shown.latches),
-        shown.last_event_at,
         next_deadline(held.state, rules_of(held.project, held.agent)),
         shown.connection.value,
         closed(held.state),
-        held.pk,
     )
 
 

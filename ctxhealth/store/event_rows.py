@@ -9,10 +9,10 @@ from django.db import connection
 from django.db.models import F
 
 from ctxhealth.store import bulk
-from ctxhealth.store.intake import Intake
 from ctxhealth.store.models import Agent, Event
 
 IN_LIST = 500
+WIDTH = 10
 _INSERT = (
     "INSERT INTO store_event"
     " (chat_id, chat_seq, stream_id, seq, type, ts, received, at, body, tombstone)"
@@ -31,31 +31,18 @@ def marks(values: Sequence[Any]) -> str:
 
 
 class EventRows:
-    """Events that wait for their one statement."""
+    """Events that wait for their one statement.
+
+    ``values`` holds their columns one after the other, in the order of the INSERT; of events of
+    the server itself ``stream`` and ``seq`` are None.
+    """
 
     def __init__(self) -> None:
-        self._rows: list[tuple[Any, ...]] = []
-
-    def add(
-        self,
-        chat: int | None,
-        chat_seq: int | None,
-        stream: int | None,
-        intake: Intake,
-        received: int,
-        at: int,
-    ) -> None:
-        """``stream`` None: the server's own event, which has no seq."""
-        seq = None if stream is None else intake.seq
-        tombstone = intake.rejected is not None
-        self._rows.append(
-            (chat, chat_seq, stream, seq, intake.kind, intake.event.ts, received, at,
-             intake.body, tombstone)
-        )  # fmt: skip
+        self.values: list[Any] = []
 
     def flush(self) -> None:
-        rows, self._rows = self._rows, []
-        bulk.insert(_INSERT, rows)
+        values, self.values = self.values, []
+        bulk.insert_values(_INSERT, WIDTH, values)
 
 
 class Heads:

@@ -117,15 +117,15 @@ def _item(chat: int, change: ItemChange) -> Row:
         change.block or "",
         change.name or "",
         change.excerpt or "",
-        _list(change.calls),
-        _list(change.answers),
+        _list(change.calls) if change.calls else "",
+        _list(change.answers) if change.answers else "",
         change.read,
         change.chat_seq,
     )
 
 
-def _list(ids: list[str] | None) -> str:
-    return _ENCODER.encode(ids).decode() if ids else ""
+def _list(ids: list[str]) -> str:
+    return _ENCODER.encode(ids).decode()
 
 
 def _json(view: msgspec.Struct) -> str:

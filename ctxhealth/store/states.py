@@ -11,7 +11,10 @@ from ctxhealth.core.state import ChatState
 
 @dataclass(slots=True)
 class Held:
-    """A chat's state as of ``chat_seq``; ``unsaved`` events were folded since a checkpoint."""
+    """A chat's state as of ``chat_seq``; ``unsaved`` events were folded since a checkpoint.
+
+    ``saved``: the columns that seldom change as its row has them; None where that is not known.
+    """
 
     pk: int
     project: int
@@ -23,6 +26,7 @@ class Held:
     state: ChatState
     unsaved: int = 0
     agent_name: str = ""
+    saved: tuple[int | str | bool | None, ...] | None = None
 
 
 class StateCache:

@@ -24,6 +24,9 @@ from ctxhealth.wire import Event
 from ctxhealth.wire.events import CommandProgress, Gap, Note, ServerConnected
 
 MakeEvent = Callable[[int, str], Event]
+Touched = tuple[Held, Changes, Rules]
+# Kinds of events of which something is counted or told elsewhere; so are rejected ones.
+_COUNTED = frozenset({"gap", "command.progress"})
 _LOCAL = threading.local()
 
 
@@ -67,7 +70,7 @@ class Unit:
     def __init__(self, states: StateCache, now: int) -> None:
         self.now = now
         self.states = states
-        self.changes: dict[int, tuple[Held, Changes, Rules]] = {}
+        self.changes: dict[int, Touched] = {}
         self.command_changes: list[CommandChange] = []
         self.progress: list[Progress] = []
         self.stored = 0
@@ -77,6 +80,8 @@ class Unit:
         self._heads: dict[tuple[int, str], chat_rows.Head] = {}
         self._rows = event_rows.EventRows()
         self._odd: list[Intake] = []
+        # The same as in ``changes``, by agent and by the agent's own name of the chat.
+        self._touched: dict[int, dict[str, Touched]] = {}
 
     # Submissions of agents.
 
@@ -146,26 +151,39 @@ class Unit:
 
     def _store(self, stream: StreamHandle, conn_no: int | None, fresh: list[Intake]) -> None:
         """In order; ``_odd`` collects the rare ones that somebody counts."""
-        held: Held | None = None
-        add, now, key = self._rows.add, self.now, stream.stream
+        now, key = self.now, stream.stream
+        touched = self._touched.setdefault(stream.agent, {})
         for intake in fresh:
-            event = intake.event
-            if intake.rejected is not None or intake.kind == "gap":
-                self._odd.append(intake)
-            elif isinstance(event, CommandProgress):
-                self.progress.append(Progress(stream.agent, event, now))
-            chat = event.chat
+            event, kind = intake.event, intake.kind
+            rejected = intake.rejected is not None
+            if rejected or kind in _COUNTED:
+                self._count(stream, intake)
+            name = event.chat
             at = event.ts if stream.read_only else now
-            if chat is None:
-                add(None, None, key, intake, now, at)
-                continue
-            if held is None or held.external_id != chat:
-                held = self._held_of(stream, chat, at)
-            if conn_no is not None and held.conn_no != conn_no:
-                self._connected(held, stream, conn_no, at)
-            self._fold(held, event, at)
-            add(held.pk, held.chat_seq, key, intake, now, at)
+            pk = chat_seq = None
+            if name is not None:
+                found = touched.get(name)
+                if found is None:
+                    held = self._held_of(stream, name, at)
+                    found = touched[name] = self._touch(held)
+                held, changes, rules = found
+                if conn_no is not None and held.conn_no != conn_no:
+                    self._connected(held, stream, conn_no, at)
+                pk, chat_seq = held.pk, held.chat_seq + 1
+                held.chat_seq = chat_seq
+                held.unsaved += 1
+                fold(held.state, event, Stamp(chat_seq, at), changes, rules)
+            self._rows.values.extend(
+                (pk, chat_seq, key, intake.seq, kind, event.ts, now, at, intake.body, rejected)
+            )
         self.stored += len(fresh)
+
+    def _count(self, stream: StreamHandle, intake: Intake) -> None:
+        event = intake.event
+        if isinstance(event, CommandProgress):
+            self.progress.append(Progress(stream.agent, event, self.now))
+        else:
+            self._odd.append(intake)
 
     def _connected(self, held: Held, stream: StreamHandle, conn_no: int, at: int) -> None:
         held.conn_no = conn_no
@@ -229,9 +247,14 @@ class Unit:
 
     def _append(self, held: Held, event: Event, at: int) -> None:
         self.appended += 1
-        self._fold(held, event, at)
-        intake = Intake(held.chat_seq, event, kind_of(event), server_body(event))
-        self._rows.add(held.pk, held.chat_seq, None, intake, self.now, at)
+        _, changes, rules = self._touch(held)
+        held.chat_seq += 1
+        held.unsaved += 1
+        fold(held.state, event, Stamp(held.chat_seq, at), changes, rules)
+        self._rows.values.extend(
+            (held.pk, held.chat_seq, None, None, kind_of(event), event.ts, self.now, at,
+             server_body(event), False)
+        )  # fmt: skip
 
     # States.
 
@@ -255,13 +278,12 @@ class Unit:
             return chat_rows.create(self.states, stream, external_id, at)
         return chat_rows.hold(self.states, head)
 
-    def _fold(self, held: Held, event: Event, at: int) -> None:
+    def _touch(self, held: Held) -> Touched:
         touched = self.changes.get(held.pk)
         if touched is None:
-            touched = self.changes[held.pk] = (held, Changes(), rules_of(held.project, held.agent))
-        held.chat_seq += 1
-        held.unsaved += 1
-        fold(held.state, event, Stamp(held.chat_seq, at), touched[1], touched[2])
+            rules = rules_of(held.project, held.agent)
+            touched = self.changes[held.pk] = (held, Changes(), rules)
+        return touched
 
     # The end.
 
@@ -280,19 +302,12 @@ class Unit:
         self.heads.write(self.now)
         projections.write([(held, changes) for held, changes, _ in self.changes.values()])
         published = []
-        for held, *_ in self.changes.values():
+        for held, _, rules in self.changes.values():
             held.version += 1
-            published.append(self._publish(held))
+            published.append(_published(held, rules))
         chat_rows.save([(held, change.summary) for held, change in published])
         chat_rows.checkpoint(self.changes_due())
         return Committed([change for _, change in published], self.command_changes, self.revoked)
-
-    def _publish(self, held: Held) -> tuple[Held, ChatChange]:
-        shown = summary(held.state, rules_of(held.project, held.agent))
-        change = ChatChange(
-            held.pk, held.version, shown, held.agent_name, held.external_id, held.chat_seq
-        )
-        return held, change
 
     def changes_due(self) -> Iterable[Held]:
         """Touched states that went long enough without a checkpoint."""
@@ -302,6 +317,14 @@ class Unit:
         """The transaction failed: forget what was folded in it."""
         for pk in self.changes:
             self.states.drop(pk)
+
+
+def _published(held: Held, rules: Rules) -> tuple[Held, ChatChange]:
+    shown = summary(held.state, rules)
+    change = ChatChange(
+        held.pk, held.version, shown, held.agent_name, held.external_id, held.chat_seq
+    )
+    return held, change
 
 
 def current() -> Unit | None:

@@ -36,11 +36,6 @@ from ctxhealth.wire import decode_stored
 
 CHUNK = 200
 TRIES = 5
-COLUMNS = (
-    "chat_seq", "version", "conn_no", "fold_version", "summary", "state", "severity_rank",
-    "headroom_trigger", "load_share", "compacted_at", "waiting_since", "model", "title",
-    "last_outcome", "latched", "last_event_at", "deadline", "connection", "closed",
-)  # fmt: skip
 
 
 class Problem(NamedTuple):
@@ -139,7 +134,7 @@ def _row_problems(chat: Chat, rebuilt: _Rebuilt) -> Iterator[str]:
     expected = chat_rows.row_of(
         held, summary(rebuilt.state, rules_of(chat.project_id, chat.agent_id))
     )
-    for column, value in zip(COLUMNS, expected, strict=False):
+    for column, value in zip(chat_rows.COLUMNS, expected, strict=True):
         stored = getattr(chat, column)
         if stored != value:
             yield f"{column} is {_short(stored)}, the fold gives {_short(value)}"

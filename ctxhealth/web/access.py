@@ -69,8 +69,12 @@ def why_not_operate(request: PageRequest) -> str:
     return ""
 
 
-def refuse(request: HttpRequest, why: str, status: int = 403) -> HttpResponse:
-    return render(request, "web/refused.html", {"why": why}, status=status)
+def refuse(request: HttpRequest, why: str, status: int = 403, heading: str = "") -> HttpResponse:
+    context = {"why": why, "heading": heading or _HEADINGS[status]}
+    return render(request, "web/refused.html", context, status=status)
+
+
+_HEADINGS = {400: "Not understood", 403: "Not allowed"}
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:

@@ -61,4 +61,5 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Shown to the operator, so that nobody believes a button worked."""
     from ctxhealth.web.access import refuse
 
-    return refuse(request, "This page is too old to act from: reload it and press again.")
+    why = "This page is too old to act from: reload it and press again."
+    return refuse(request, why, heading="Nothing was done")

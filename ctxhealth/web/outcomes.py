@@ -20,6 +20,10 @@ class OutcomeBar:
     parts: tuple[tuple[states.Meta, int], ...]
     svg: SafeString
 
+    @property
+    def worst_first(self) -> tuple[tuple[states.Meta, int], ...]:
+        return self.parts[::-1]
+
 
 _TONE_ORDER = {"good": 0, "active": 1, "info": 1, "neutral": 2, "warning": 3, "critical": 4}
 

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.web.access import PageRequest, admin
+from ctxhealth.web.audit_words import line_of
 from ctxhealth.web.forms import TokenForm
 
 DAY_MS = 86_400_000
@@ -65,5 +66,7 @@ def token_revoke(request: PageRequest, token_id: int) -> HttpResponse:
 def audit(request: PageRequest) -> HttpResponse:
     before = request.GET.get("before", "")
     number = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
-    context = {"nav": "audit", "now": now_ms(), "page": queries.audit_page(before=number)}
+    page = queries.audit_page(before=number)
+    lines = [line_of(row) for row in page.rows]
+    context = {"nav": "audit", "now": now_ms(), "page": page, "lines": lines}
     return render(request, "web/audit.html", context)

@@ -1,0 +1,53 @@
+"""What stands in the audit trail, in an operator's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ctxhealth.store.queries.audit import AuditRow
+from ctxhealth.web.actions import ACTIONS
+from ctxhealth.web.format import words
+
+_WORDS = {
+    "login": ("user", "Signed in"),
+    "login.link": ("key-round", "Signed in by link"),
+    "logout": ("log-out", "Signed out"),
+    "token.create": ("key-round", "Made a token"),
+    "token.revoke": ("ban", "Revoked a token"),
+    "user.role": ("user", "Set a role"),
+    "window_override.set": ("maximize", "Stated a window"),
+    "window_override.end": ("maximize", "Withdrew a window"),
+    "command.cancel": ("ban", "Cancelled a command"),
+    "command.ping": ("radio", "Pinged the agent"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """``tone`` is of the result: good, warning or neutral."""
+
+    row: AuditRow
+    icon: str
+    action: str
+    result: str
+    tone: str
+
+
+def line_of(row: AuditRow) -> AuditLine:
+    icon, action = _action(row.action)
+    return AuditLine(row, icon, action, words(row.result), _tone(row.result))
+
+
+def _action(name: str) -> tuple[str, str]:
+    if name in _WORDS:
+        return _WORDS[name]
+    kind = name.removeprefix("command.")
+    if name != kind and kind in ACTIONS:
+        return ACTIONS[kind].icon, f"Pressed {ACTIONS[kind].label}"
+    return "circle-dot", words(name.replace(".", " "))
+
+
+def _tone(result: str) -> str:
+    if result.startswith(("refused", "failed")):
+        return "warning"
+    return "good" if result in ("done", "queued") else "neutral"

@@ -140,6 +140,14 @@ class TestDoubleCountedCaches:
         assert "counted once it is 130,211" in sentence(story)
         assert story.row.window.source == "agent"
 
+    def test_a_doubled_sum_proves_no_larger_window_although_growth_explains_it(self) -> None:
+        story = Story().opened(window=200_000)
+        story.reply(None, usage={**ANTHROPIC, "input": 98_000, "cache_read": 97_000})
+        story.message(10_000)
+        story.reply(None, usage={**ANTHROPIC, "input": 103_000, "cache_read": 102_000})
+        assert (story.row.window.value, story.row.window.source) == (200_000, "agent")
+        assert "counted once it is 103,000" in sentence(story)
+
     def test_c58_a_run_s_total_is_refused_as_a_load(self) -> None:
         story = Story().opened(window=200_000).reply(60_000)
         story.reply(None, usage={**ANTHROPIC, "input": 27, "cache_read": 2_400_000})

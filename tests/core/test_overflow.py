@@ -33,6 +33,12 @@ STATED = [
     ),
     (
         400,
+        "This model's maximum context length is 8192 tokens. However, you requested 10000 tokens "
+        "(9000 in the messages, 1000 in the completion).",
+        8_192, 9_000, 1_000, "prompt",
+    ),
+    (
+        400,
         "This model's maximum context length is 1048576 tokens. However, you requested 1048599 "
         "tokens (1048599 in the messages, 0 in the completion).",
         1_048_576, 1_048_599, 0, "prompt",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ctxhealth import __version__
@@ -38,12 +40,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(command: Command, options: argparse.Namespace) -> int:
     """Run ``command`` and turn what stops it into one sentence and an exit code."""
     try:
-        return command(options)
+        with _only_our_words():
+            return command(options)
     except CannotSend as error:
         print(error, file=sys.stderr)
         return error.code
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+@contextmanager
+def _only_our_words() -> Iterator[None]:
+    """Hush the SDK's log while the command says the same to a person, and only that long."""
+    log = logging.getLogger("ctxhealth.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def tail_arguments(parser: argparse.ArgumentParser) -> None:

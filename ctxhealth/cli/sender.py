@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import sqlite3
@@ -45,7 +44,6 @@ class Sender:
         except ValueError as error:
             raise CannotSend(f"--url: {error}.") from error
         self._console = console
-        logging.getLogger("ctxhealth.client").setLevel(logging.CRITICAL)
         self.token = token
         outbox = _folder(options, agent, self.url) / "outbox.sqlite3"
         self.reporter = Reporter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -424,3 +425,10 @@ assert reader.counts["model.replied"] == 1
     )
     path = session.write(tmp_path / "s.jsonl")
     subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+
+
+def test_a_command_hushes_the_log_of_the_sdk_only_while_it_runs(tmp_path: Path) -> None:
+    log = logging.getLogger("ctxhealth.client")
+    before = log.level
+    main(["tail", str(tmp_path / "none.jsonl"), "--token", "x"])
+    assert log.level == before

@@ -11,7 +11,7 @@ from tests.incidents import counts, growth, latches, loops, overflows, stalls
 from tests.incidents.page import page
 from tests.incidents.telling import CASES
 
-FOLDER = Path(__file__).parent / "fixtures"
+FOLDER = Path(__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "docs" / "incidents.md"
 SECTIONS = (stalls, loops, growth, latches, counts, overflows)
 
@@ -27,7 +27,6 @@ def files() -> dict[str, str]:
 
 
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
     for name, text in files().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
     DOCUMENT.write_text(page(), encoding="utf-8")

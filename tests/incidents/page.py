@@ -18,9 +18,9 @@ and compares state, severity, findings that must fire and findings that must not
 whether they are justified, outcomes, relief, the recommended and the discouraged action, and the
 numbers shown.
 
-    ctxhealth replay tests/incidents/fixtures/C23-maka-structural.jsonl
-    ctxhealth replay tests/incidents/fixtures/C23-maka-structural.jsonl --json
-    ctxhealth replay tests/incidents/fixtures/C23-maka-structural.jsonl --url http://127.0.0.1:8000
+    ctxhealth replay tests/incidents/C23-maka-structural.jsonl
+    ctxhealth replay tests/incidents/C23-maka-structural.jsonl --json
+    ctxhealth replay tests/incidents/C23-maka-structural.jsonl --url http://127.0.0.1:8000
 
 The first prints the diagnosis: headline, findings with advice, latches, attempts, numbers. With
 `--url` the stream is played into a running server through the SDK, as a chat of the agent

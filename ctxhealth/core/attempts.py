@@ -141,44 +141,61 @@ def finished_view(
     seq: int,
     at: int,
 ) -> AttemptView:
-    base = state.compactions.base.get(event.attempt)
-    meanwhile = event.meanwhile
-    if meanwhile is None and started is not None and base is not None:
-        meanwhile = state.meter.added - base[0]
-    before = event.before
-    if before is None and started is not None:
-        before = started.before
-    trigger = event.trigger or (started.trigger if started else None)
-    duration = event.ms
-    if duration is None and started is not None and started.started_at is not None:
-        duration = max(0, at - started.started_at)
-    return AttemptView(
-        attempt=event.attempt,
+    """The attempt as it ended, with what its start said; its outcome is judged afterwards."""
+    begun = started if started is not None else _never_started(event)
+    return msgspec.structs.replace(
+        begun,
         outcome=Outcome.UNKNOWN,
-        trigger=trigger or "unknown",
+        trigger=event.trigger or begun.trigger,
         scope=event.scope,
-        started_seq=started.started_seq if started else None,
         finished_seq=seq,
-        started_at=started.started_at if started else None,
         finished_at=at,
-        phase=started.phase if started else None,
-        before=before,
+        before=event.before if event.before is not None else begun.before,
         after=event.after,
         after_scope=event.after_scope or event.scope,
         reported=event.reported,
         reason=clip(event.reason, TEXT),
-        steps=tuple(
-            StepView(step=step.step, before=step.before, after=step.after, calls=step.calls)
-            for step in (event.steps or ())[:16]
-        ),
+        steps=_steps(event),
         summarizer=_summarizer(state, event.summarizer),
-        input_hash=event.input_hash or (started.input_hash if started else None),
-        ms=duration,
+        input_hash=event.input_hash or begun.input_hash,
+        ms=_duration(event, begun, at),
         backup=clip(event.backup, TEXT),
         lossy=event.lossy,
         removed=None if event.removed is None else len(event.removed),
         added=None if event.added is None else len(event.added),
-        meanwhile=meanwhile,
+        meanwhile=event.meanwhile if started is None else _meanwhile(state, event),
+    )
+
+
+def _never_started(event: CompactionFinished) -> AttemptView:
+    """Of an attempt whose start was not told."""
+    return AttemptView(
+        attempt=event.attempt,
+        outcome=Outcome.UNKNOWN,
+        trigger="unknown",
+        scope=event.scope,
+        started_seq=None,
+    )
+
+
+def _duration(event: CompactionFinished, begun: AttemptView, at: int) -> int | None:
+    if event.ms is not None or begun.started_at is None:
+        return event.ms
+    return max(0, at - begun.started_at)
+
+
+def _meanwhile(state: ChatState, event: CompactionFinished) -> int | None:
+    """Tokens added while it ran: the agent's word, else what was seen."""
+    base = state.compactions.base.get(event.attempt)
+    if event.meanwhile is not None or base is None:
+        return event.meanwhile
+    return state.meter.added - base[0]
+
+
+def _steps(event: CompactionFinished) -> tuple[StepView, ...]:
+    return tuple(
+        StepView(step=step.step, before=step.before, after=step.after, calls=step.calls)
+        for step in (event.steps or ())[:16]
     )
 
 

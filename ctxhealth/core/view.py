@@ -84,24 +84,14 @@ def _summary(state: ChatState, rules: Rules, said: str) -> ChatSummary:
         connection=connection_of(state),
         load=reading_of(state),
         projection=projection(state),
-        window=Window(
-            value=limits.window,
-            source=WindowSource(limits.window_source),
-            at_least=limits.at_least,
-            max_input=limits.max_input,
-            candidates=tuple(limits.candidates),
-        ),
+        window=_window(state),
         reserve=limits.reserve,
         reserve_assumed=limits.reserve_assumed,
         budget=limits.budget,
         trigger=_trigger(state),
         headroom=_headroom(state),
         forecast=forecast(state, rules.thresholds.forecast_requests),
-        history=HistoryLoad(
-            value=history.value,
-            limit=_history_limit(state),
-            source=Source(history.source) if history.value is not None else Source.UNKNOWN,
-        ),
+        history=_history(state),
         calibration=state.meter.calibration,
         segments=segments(state),
         floor=floor_of(state),
@@ -110,12 +100,7 @@ def _summary(state: ChatState, rules: Rules, said: str) -> ChatSummary:
         compactions=compactions.finished,
         outcomes=dict(compactions.outcomes),
         last_compaction=_last_compaction(state),
-        latches=tuple(
-            LatchBrief(
-                latch=record.view.latch, kind=record.view.kind, justified=record.view.justified
-            )
-            for record in state.latches.open.values()
-        ),
+        latches=_latches(state),
         empty_replies=replies.empty_row,
         unusable_replies=replies.unusable_row,
         last_reply_at=replies.last_at,
@@ -132,6 +117,33 @@ def _summary(state: ChatState, rules: Rules, said: str) -> ChatSummary:
         last_event_at=state.last_event_at,
         turn_open=turns.open,
         command_kinds=tuple(state.link.commands),
+    )
+
+
+def _window(state: ChatState) -> Window:
+    limits = state.limits
+    return Window(
+        value=limits.window,
+        source=WindowSource(limits.window_source),
+        at_least=limits.at_least,
+        max_input=limits.max_input,
+        candidates=tuple(limits.candidates),
+    )
+
+
+def _history(state: ChatState) -> HistoryLoad:
+    history = state.history
+    return HistoryLoad(
+        value=history.value,
+        limit=_history_limit(state),
+        source=Source(history.source) if history.value is not None else Source.UNKNOWN,
+    )
+
+
+def _latches(state: ChatState) -> tuple[LatchBrief, ...]:
+    views = [record.view for record in state.latches.open.values()]
+    return tuple(
+        LatchBrief(latch=view.latch, kind=view.kind, justified=view.justified) for view in views
     )
 
 

@@ -79,7 +79,11 @@ def _resolve(names: tuple[str, ...]) -> tuple[Definition, ...]:
     return tuple(CATALOGUE[name] for name in dict.fromkeys(names) if name in CATALOGUE)
 
 
-_DEFINITIONS = {group: _resolve(names) for group, names in _GROUPS.items()}
+# Flat, because these loops are most of what an event costs.
+_CHECKS = {
+    group: tuple((entry.code, entry.check) for entry in _resolve(names))
+    for group, names in _GROUPS.items()
+}
 _CODES = {group: frozenset(names) for group, names in _GROUPS.items()}
 
 
@@ -91,13 +95,13 @@ def evaluate(state: ChatState, group: str, context: Context) -> None:
     """
     findings, thresholds, at = state.findings, context.rules.thresholds, context.at
     changed = False
-    for definition in _DEFINITIONS[group]:
-        verdict = definition.check(state, thresholds, at)
+    for code, check in _CHECKS[group]:
+        verdict = check(state, thresholds, at)
         if verdict is None:
-            if definition.code in findings:
-                _close(state, definition.code, context)
+            if code in findings:
+                _close(state, code, context)
                 changed = True
-        elif _note(state, definition.code, verdict, context):
+        elif _note(state, code, verdict, context):
             changed = True
     if findings:
         codes = _CODES[group]

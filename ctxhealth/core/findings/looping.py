@@ -35,8 +35,10 @@ def _looping(state: ChatState, t: Thresholds, at: int) -> Verdict:
     if row is not None:
         return _verdict(state, "requests", row, _word_in_one_turn(_judged(row, t.loop_refire), t))
     turns = state.turns.row_with_attempt + (1 if state.turns.attempts else 0)
+    if turns < t.loop_turn_row:
+        return None
     recent = marks[-t.loop_turn_row :]
-    if turns < t.loop_turn_row or any(mark.outcome == "summarizer_failed" for mark in recent):
+    if any(mark.outcome == "summarizer_failed" for mark in recent):
         return None
     word = _word_over_turns(_judged(recent, None))
     return None if word is None else _verdict(state, "turns", recent, word)
@@ -45,6 +47,9 @@ def _looping(state: ChatState, t: Thresholds, at: int) -> Verdict:
 def _in_one_turn(state: ChatState, t: Thresholds) -> list[Mark] | None:
     """At least 3 within 10 requests and fewer than 2 user turns, failed summaries left out."""
     requests, turns = state.requests.answered, state.turns.user_count
+    oldest = state.compactions.marks[-t.loop_compactions]
+    if requests - oldest.requests > t.loop_requests or turns - oldest.turns >= t.loop_turns:
+        return None
     recent = [
         mark
         for mark in state.compactions.marks

@@ -93,7 +93,8 @@ def _conflict(state: ChatState, t: Thresholds, at: int) -> Verdict:
     candidates = state.limits.candidates
     if len(candidates) < 2:
         return None
-    if not _disagree(state, t):
+    values = [candidate.value for candidate in candidates]
+    if not _differ(values, t) or not _disagree(state, t):
         return None
     facts: list[Fact] = []
     for candidate in candidates:
@@ -116,7 +117,11 @@ def _disagree(state: ChatState, t: Thresholds) -> bool:
     agent, table = by_source.get("agent"), by_source.get("table")
     if agent is not None and table is not None and agent < table and "evidence" not in by_source:
         by_source.pop("table")
-    low, high = min(by_source.values()), max(by_source.values())
+    return _differ(list(by_source.values()), t)
+
+
+def _differ(values: list[int], t: Thresholds) -> bool:
+    low, high = min(values), max(values)
     return high - low > t.window_conflict_share * high
 
 

@@ -47,8 +47,10 @@ def _overdue(state: ChatState, t: Thresholds, at: int) -> Verdict:
     if declared and requests.above >= t.overdue_requests and had_its_chance(state):
         measure = trigger_measure(state)
         return (WARNING, measure, limits.trigger, limits.trigger_scope, requests.above, True)
+    if requests.tight < t.overdue_requests:
+        return None
     load, line = load_now(state), overdue_line(state, t, t.overdue_close)
-    if requests.tight < t.overdue_requests or load is None or line is None or load <= line:
+    if load is None or line is None or load <= line:
         return None
     return (WARNING, load, limits.budget, "prompt", requests.tight, False)
 

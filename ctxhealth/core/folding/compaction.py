@@ -7,6 +7,7 @@ import msgspec
 from ctxhealth.core.attempts import calls_of, classified, finished_view, started_view
 from ctxhealth.core.changes import ItemChange
 from ctxhealth.core.folding.context import Context
+from ctxhealth.core.folding.habits import watch_habit
 from ctxhealth.core.folding.history import remove_items
 from ctxhealth.core.folding.latches import end_inferred, refresh_latches
 from ctxhealth.core.folding.readings import doubt_estimate, learn_trigger, record_point
@@ -38,7 +39,7 @@ def on_compaction_started(state: ChatState, event: CompactionStarted, context: C
         _forget(state, oldest)
     take_before(state, event.before, event.scope, context)
     if event.trigger == "proactive":
-        _watch_habit(state, event)
+        watch_habit(state, event)
     view = started_view(event, context.seq, context.at)
     compactions.running[event.attempt] = view
     if event.lease_s is not None:
@@ -73,25 +74,6 @@ def on_compaction_finished(state: ChatState, event: CompactionFinished, context:
         _follow_up(state, view, context)
     refresh_latches(state, context)
     context.changes.facts = True
-
-
-def _watch_habit(state: ChatState, event: CompactionStarted) -> None:
-    """Whether the agent compacts as soon as it is above its trigger, or waits for a turn's end."""
-    requests = state.requests
-    if requests.above > 1:
-        requests.prompt_folds = 0
-    elif event.phase == "mid_turn" and _near_trigger(state, event):
-        requests.prompt_folds += 1
-
-
-def _near_trigger(state: ChatState, event: CompactionStarted) -> bool:
-    """False where the attempt began so close to the budget that this may be what made it start."""
-    limits, before = state.limits, event.before
-    if event.scope != "prompt" or limits.trigger_scope != "prompt" or before is None:
-        return True
-    if limits.trigger is None or limits.budget is None:
-        return True
-    return before - limits.trigger < (limits.budget - limits.trigger) / 4
 
 
 def expire_leases(state: ChatState, context: Context) -> None:

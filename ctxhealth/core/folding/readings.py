@@ -22,6 +22,8 @@ from ctxhealth.core.parts import (
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.usage import Counted
 
+_SOURCES = {source.value: source for source in Source}
+
 
 def provider_reading(
     state: ChatState, counted: Counted, name: str, sent: OpenRequest | None, context: Context
@@ -84,7 +86,7 @@ def record_point(state: ChatState, context: Context) -> None:
             chat_seq=context.seq,
             at=context.at,
             load=meter.estimate if meter.pending else meter.value,
-            source=Source.PENDING if meter.pending else Source(meter.source),
+            source=Source.PENDING if meter.pending else _SOURCES[meter.source],
             window=limits.window,
             budget=limits.budget,
             trigger=limits.on_strip,

@@ -19,6 +19,7 @@ from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.limits import overdue_line, settle_limits
 from ctxhealth.core.meter import load_now, on_provider_scale
 from ctxhealth.core.parts import DURATIONS, OPEN_REQUESTS, TEXT, OpenRequest
+from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.usage import count_usage
 from ctxhealth.core.wording import clip
@@ -162,10 +163,10 @@ def _after_reply(
 def _count_above(state: ChatState, pressed: bool | None, context: Context) -> None:
     """Answered requests above the trigger, and close to the budget, since the last attempt."""
     requests = state.requests
-    thresholds = context.rules.thresholds
-    load, line = load_now(state), overdue_line(state, thresholds, thresholds.overdue_room)
-    if load is not None and line is not None:
-        requests.tight = requests.tight + 1 if load > line else 0
+    load, budget = load_now(state), state.limits.budget
+    if load is not None and budget is not None:
+        close = _is_close(state, load, budget, context.rules.thresholds)
+        requests.tight = requests.tight + 1 if close else 0
     if pressed:
         requests.above += 1
         infer_latch(state, context)
@@ -174,6 +175,14 @@ def _count_above(state: ChatState, pressed: bool | None, context: Context) -> No
         requests.turn_passed = False
         if state.latches.open:
             end_inferred(state, context)
+
+
+def _is_close(state: ChatState, load: int, budget: int, t: Thresholds) -> bool:
+    """Above the line where a compaction is overdue; it lies at 90% of the budget or higher."""
+    if load <= t.overdue_share * budget - 1:
+        return False
+    line = overdue_line(state, t, t.overdue_room)
+    return line is not None and load > line
 
 
 def _take_duration(state: ChatState, ms: int | None, ts: int, sent: OpenRequest | None) -> None:

@@ -15,6 +15,8 @@ MAX_ATTEMPTS = 50
 MAX_CLOSED = 50
 MAX_COMMANDS = 20
 EVERY_READING = 1_000_000
+SOON = 10  # events
+_GOING_ON = ("turn.started", "request.sent", "message.added", "compaction.started")
 
 
 def load_chat(chat_id: int) -> tuple[ChatDetail, ChatExtras] | None:
@@ -56,7 +58,7 @@ def _last_change(chat: ChatRow, attempts: Sequence[AttemptView]) -> Change | Non
             continue
         if attempt.before is None or attempt.after is None:
             continue
-        return _change(chat.id, chat.opened_at, attempt)
+        return _change(chat.id, chat.opened_at, attempt, _told_at(chat.id, attempt))
     return None
 
 
@@ -72,8 +74,19 @@ def _counted_at(chat_id: int, attempt: AttemptView, ended: int) -> int:
     return next(counts, ended)
 
 
+def _told_at(chat_id: int, attempt: AttemptView) -> int | None:
+    """The snapshot with which the agent said what became of its history, before it went on."""
+    told = None
+    for row in queries.chat_events(chat_id, after=attempt.finished_seq or 0, limit=SOON):
+        if row.type == "history.snapshot":
+            told = row.chat_seq
+        elif row.type in _GOING_ON:
+            break
+    return told
+
+
 @lru_cache(maxsize=256)
-def _change(chat_id: int, opened_at: int, attempt: AttemptView) -> Change | None:
+def _change(chat_id: int, opened_at: int, attempt: AttemptView, told: int | None) -> Change | None:
     """Both moments by replay; the log behind them never changes, so one look is enough.
 
     ``opened_at`` keeps a chat of a rebuilt database from being taken for its predecessor.
@@ -81,5 +94,5 @@ def _change(chat_id: int, opened_at: int, attempt: AttemptView) -> Change | None
     ended = attempt.finished_seq or 0
     begun = (attempt.started_seq or ended) - 1
     before = queries.chat_detail(chat_id, at=begun)
-    after = queries.chat_detail(chat_id, at=_counted_at(chat_id, attempt, ended))
+    after = queries.chat_detail(chat_id, at=told or _counted_at(chat_id, attempt, ended))
     return change_of(attempt, before, after) if before and after else None

@@ -76,6 +76,25 @@ def test_what_a_compaction_left_is_shown_as_the_next_request_counted_it(
     assert "not assigned 60,000 → 20,000" in " ".join(text.split())
 
 
+def test_what_a_compaction_left_is_shown_as_the_agents_own_snapshot_has_it(
+    robot: Agent, viewer: Client
+) -> None:
+    pk = robot.chat("c1", 60_000)
+    sizes = {"type": "history.snapshot", "chat": "c1", "system": 1_000}
+    old = [{"id": f"t{number}", "tokens": 19_000} for number in range(3)]
+    robot.report(
+        {**sizes, "revision": "r1", "topics": old, "current": {"tokens": 2_000}},
+        {"type": "compaction.finished", "chat": "c1", "attempt": "a1", "reported": "done",
+         "before": 60_000, "after": 25_000, "added": [{"id": "s1", "tokens": 22_000}]},
+        {**sizes, "revision": "r2", "topics": old[:1], "bulks": [{"id": "b1", "tokens": 3_000}],
+         "current": {"tokens": 2_000}},
+    )  # fmt: skip
+    robot.turn("c1", 25_000)
+    text = " ".join(read(viewer.get(f"/chats/{pk}/").content.decode()).text.split())
+    assert "topics 57,000 → 19,000" in text
+    assert "bulks 0 → 3,000" in text
+
+
 def test_a_link_to_an_event_opens_its_neighbourhood(robot: Agent, viewer: Client) -> None:
     pk = robot.chat("c1", 60_000)
     for _ in range(100):

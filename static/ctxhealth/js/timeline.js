@@ -122,7 +122,7 @@
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
     scales: { x: { time: true, range: (u, min, max) => (plot && plot.zoomed ? [min, max] : span()) }, y: { range: () => { const top = highest() * 1.06; return [-top * FOOT / (HEIGHT - 40 - FOOT), top]; } } },
     axes: [
-      { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 28, incrs: STEPS, values: (u, list, axis, space, step) => list.map((s, i) => stamp(s, list[i - 1], step)) },
+      { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 28, space: 84, incrs: STEPS, values: (u, list, axis, space, step) => list.map((s, i) => stamp(s, list[i - 1], step)) },
       { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 82, splits: (u, a, min, max, step) => { const out = []; for (let v = 0; v <= max; v += step) out.push(v); return out; }, values: (u, list) => list.map((v) => (!known() ? "" : v >= 1000 ? `${Math.round(v / 1000)}k` : v)) },
     ],
     series: [

@@ -20,6 +20,7 @@ from time import perf_counter_ns, process_time_ns
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.rows import Row  # noqa: E402
 from ctxhealth.core.changes import Changes  # noqa: E402
 from ctxhealth.core.fold import Stamp, fold, new_state  # noqa: E402
 from ctxhealth.core.rules import default_rules  # noqa: E402
@@ -99,7 +100,8 @@ def stream(troubled: bool) -> list[Event]:
 
 
 def by_type(troubled: bool) -> dict[str, float]:
-    """Median microseconds per event type."""
+    """Median microseconds per event type; the table of models is read before."""
+    RULES.lookup("claude-sonnet-4-5", None)
     events = stream(troubled)
     taken: dict[str, list[int]] = defaultdict(list)
     for _ in range(3):
@@ -147,7 +149,8 @@ def each(name: str, runs: int, call: object) -> tuple[str, float]:
 
 def look_ups() -> dict[str, float]:
     """Microseconds to look a model up for the first time, and again."""
-    first, again = [], []
+    first: list[float] = []
+    again: list[float] = []
     for _ in range(100):
         table = WindowTable(packaged_table().models)
         for taken in (first, again):
@@ -157,6 +160,25 @@ def look_ups() -> dict[str, float]:
                 taken.append((perf_counter_ns() - begun) / 1_000)
     worst = max(median(first[index :: len(MODELS)]) for index in range(len(MODELS)))
     return {"model: first": median(first), "model: worst": worst, "model: again": median(again)}
+
+
+def run() -> list[Row]:
+    """What ``python -m benchmarks.run core`` shows; the long chat has 1,000,000 events."""
+    rows = []
+    for name, troubled in (("healthy", False), ("in trouble", True)):
+        taken = by_type(troubled)
+        rows.append(Row(name=f"fold with findings, {name}", value=taken["all: median"],
+                        unit="us", target="<= 15", note="median over all events"))  # fmt: skip
+        rows.append(Row(name=f"a reply, {name}", value=taken["ModelReplied"], unit="us"))
+    short = min(long_chat(10_000)[0] for _ in range(3))
+    long, old = long_chat(1_000_000)
+    rows += [
+        Row(name="a chat of 10,000 events", value=short, unit="us/event"),
+        Row(name="a chat of 1,000,000 events", value=long, unit="us/event",
+            of="a chat of 10,000 events", ratio=long / short, target="<= 1.1"),
+        Row(name="its state", value=len(encode_state(old)), unit="bytes"),
+    ]  # fmt: skip
+    return rows
 
 
 def main() -> None:

@@ -74,7 +74,8 @@ def _named(body: Body) -> str:
 
 
 def _message(body: Body) -> str:
-    what = f"{body.get('role')} {words(str(body.get('kind')))}"
+    role, kind = str(body.get("role")), words(str(body.get("kind")))
+    what = kind if role in kind.split() else f"{role} {kind}"
     return _join(what, body.get("name"), f"{_count(body.get('tokens'))} tokens",
                  body.get("excerpt"))  # fmt: skip
 

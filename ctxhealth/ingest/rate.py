@@ -15,6 +15,9 @@ class Bucket:
 
     def take(self, count: int, now: float) -> float:
         """Take ``count``; seconds to wait before the next (0 where there was enough)."""
-        self._left = min(self.rate, self._left + (now - self._at) * self.rate) - count
+        left = self._left + (now - self._at) * self.rate
+        if left > self.rate:
+            left = self.rate
+        self._left = left = left - count
         self._at = now
-        return 0.0 if self._left >= 0 else -self._left / self.rate
+        return 0.0 if left >= 0 else -left / self.rate

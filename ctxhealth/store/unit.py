@@ -65,10 +65,15 @@ class Progress(NamedTuple):
 
 
 class Unit:
-    """``now`` is the server's time of everything in it, in ms."""
+    """``now`` is the server's time of everything in it, in ms.
 
-    def __init__(self, states: StateCache, now: int) -> None:
+    ``alone``: nobody but this writer has written since its last commit, so that states in memory
+    are as new as their rows. What writes a chat's head past its state must drop the state.
+    """
+
+    def __init__(self, states: StateCache, now: int, *, alone: bool = False) -> None:
         self.now = now
+        self.alone = alone
         self.states = states
         self.changes: dict[int, Touched] = {}
         self.command_changes: list[CommandChange] = []
@@ -103,7 +108,8 @@ class Unit:
             for name in found:
                 pk = self.states.pk_of(agent, name) if name is not None else None
                 if pk is not None:
-                    known.append(pk)
+                    if not self.alone:
+                        known.append(pk)
                 elif name is not None:
                     missing.append(name)
             if missing:
@@ -270,6 +276,10 @@ class Unit:
         pk = self.states.pk_of(stream.agent, external_id)
         if pk is not None and pk in self.changes:
             return self.changes[pk][0]
+        if pk is not None and self.alone:
+            held = self.states.get(pk)
+            if held is not None:
+                return held
         key = (stream.agent, external_id)
         if key not in self._heads:
             self._found(chat_rows.heads_by_name(stream.agent, [external_id]))

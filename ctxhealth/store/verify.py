@@ -17,7 +17,7 @@ from ctxhealth.core.changes import Changes
 from ctxhealth.core.fold import Stamp, fold
 from ctxhealth.core.state import FOLD_VERSION, ChatState, encode_state, new_state
 from ctxhealth.core.view import summary
-from ctxhealth.store import chat_rows, mirror, projections, replay
+from ctxhealth.store import chat_rows, mirror, projections, replay, unit
 from ctxhealth.store.judging import rules_of
 from ctxhealth.store.models import (
     Chat,
@@ -199,6 +199,9 @@ def rebuild(chat_id: int) -> None:
     held.version += 1
     chat_rows.save([(held, summary(held.state, rules))])
     chat_rows.checkpoint([held])
+    work = unit.current()
+    if work is not None:
+        work.states.drop(chat_id)
 
 
 def _chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -55,6 +55,26 @@ class Checkpointer:
         self._counters.wal_pages = pages if done < pages or pages > LARGE_PAGES else 0
 
 
+class Watch:
+    """Whether another connection has committed to SQLite's file since this one looked last.
+
+    To be asked inside a transaction of the connection it is always asked with.
+    """
+
+    def __init__(self) -> None:
+        self._seen: int | None = None
+
+    def alone(self, writes_on: Any) -> bool:
+        """True where nobody else wrote; False where it is not known."""
+        if writes_on.vendor != "sqlite":
+            return False
+        with writes_on.cursor() as cursor:
+            cursor.execute("PRAGMA data_version")
+            (now,) = cursor.fetchone()
+        before, self._seen = self._seen, now
+        return bool(before == now)
+
+
 def leave_checkpoints(writes_on: Any) -> None:
     """Tell a fresh connection of the writer that checkpoints are the thread's business."""
     if writes_on.vendor == "sqlite":

@@ -65,6 +65,7 @@ class Writer:
         self._rate = 0.0
         self._measured = time.monotonic()
         self._fresh = True
+        self._watch = wal.Watch()
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._checkpointer: wal.Checkpointer | None = None
@@ -193,8 +194,10 @@ class Writer:
         try:
             if self._fresh:
                 wal.leave_checkpoints(connection)
+                self._watch = wal.Watch()
                 self._fresh = False
             with transaction.atomic():
+                work.alone = self._watch.alone(connection)
                 submissions = [job for job in jobs if isinstance(job, Submission)]
                 work.prepare((job.stream, job.intakes) for job in submissions)
                 answers = [self._run(work, job) for job in jobs]

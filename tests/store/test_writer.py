@@ -175,6 +175,26 @@ def test_an_old_state_in_memory_is_not_carried_on(sender: Sender, writer: Writer
     assert verify().problems == []
 
 
+def test_what_another_connection_wrote_is_seen_before_the_next_event(sender: Sender) -> None:
+    at = connect_agent()
+    sender.send(at, [opened(1)])
+    sender.send(at, [message(2)])
+    before = Chat.objects.get().version
+    Chat.objects.update(version=before + 40)
+    sender.send(at, [message(3)])
+    assert Chat.objects.get().version == before + 41
+    assert verify().problems == []
+
+
+def test_a_row_is_rewritten_whole_where_a_column_that_seldom_changes_did(sender: Sender) -> None:
+    at = connect_agent()
+    sender.send(at, [opened(1, title="first"), message(2)])
+    sender.send(at, [message(3)])
+    sender.send(at, [opened(4, title="second")])
+    assert Chat.objects.get().title == "second"
+    assert verify().problems == []
+
+
 def test_a_locked_database_answers_nobody_and_loses_nothing(sender: Sender, writer: Writer) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("SQLite's lock")

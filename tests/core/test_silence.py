@@ -75,6 +75,12 @@ class TestCountsThatAreMissing:
         story.reply(22_500, sent={"bytes": 900_000, "images": 0})
         assert story.severity("provider_truncates") == "critical"
 
+    def test_also_where_only_the_history_tells_of_them(self) -> None:
+        story = Story().opened().reply(20_000, sent={"bytes": 80_000})
+        story.message(None, kind="image", bytes=600_000)
+        story.reply(22_000, sent={"bytes": 900_000})
+        assert "provider_truncates" not in story.codes()
+
 
 class TestRetries:
     def test_turns_that_people_break_off_are_no_retries(self) -> None:

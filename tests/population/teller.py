@@ -44,6 +44,7 @@ class Teller:
         self.names = 0
         # The agent's own tokenizer against the provider's, alike for all of its chats.
         self.own = random.uniform(0.88, 1.12)
+        self.tells_images = random.random() < 0.5
         # Of JSON on the wire: code is dense, escaped text is not.
         self.bytes_a_token = random.uniform(3.2, 4.8)
 
@@ -91,7 +92,7 @@ class Teller:
             fields["local"] = self.count(grown if self.runtime.delta else load)
         if self.runtime.tells_bytes:
             fields["bytes"] = int(grown * self.bytes_a_token) if self.runtime.delta else bytes
-            fields["images"] = images or None
+            fields["images"] = (images or None) if self.tells_images else None
         if self.runtime.delta:
             fields["delta"] = True
         self.say(wire.RequestSent, request=request, max_output=cap, **fields)

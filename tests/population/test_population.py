@@ -11,10 +11,12 @@ import pytest
 from ctxhealth.core.rules import default_rules
 from ctxhealth.wire import decode_event, events
 from ctxhealth.wire.decode import encode_event
+from ctxhealth.wire.parts import Summarizer
+from ctxhealth.wire.types import CompactionTrigger, Phase
 from tests.population import distributions as drawn
+from tests.population.body import Chat
 from tests.population.day import Folded, fold_day
 from tests.population.generator import DAY_END, Told, population
-from tests.population.teller import Timed
 
 CHATS, SEED = 60, 20_261_130
 
@@ -79,7 +81,7 @@ def test_prompts_grow_as_in_the_real_sessions(day: list[Told]) -> None:
     percent = quantiles(steps, n=100)
     for share in (0.2, 0.5, 0.8, 0.9):
         real = drawn.GROWTH.values[drawn.SHARES.index(share)]
-        assert percent[round(share * 100) - 1] == pytest.approx(real, rel=0.45)
+        assert percent[round(share * 100) - 1] == pytest.approx(real, rel=0.3)
 
 
 def growth(told: Told) -> list[int]:
@@ -113,18 +115,22 @@ def test_every_event_is_one_that_an_agent_could_send(day: list[Told]) -> None:
         assert decode_event(encode_event(event)).event == event
 
 
-def test_the_same_days_with_a_dead_summarizer_are_not_quiet(day: list[Told]) -> None:
-    """What watches them can see: their compactions fail, and it says so."""
-    live = [told for told in day if told.runtime in ("maka", "agent-zero", "qwenpaw")]
-    folded = fold_all([told._replace(events=[_failing(e) for e in told.events]) for told in live])
+def test_days_with_a_dead_summarizer_are_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What watches the days can see: nothing is folded any more, and it says so."""
+    monkeypatch.setattr(Chat, "compact", _compact_in_vain)
+    folded = fold_all(list(population(CHATS // 3, SEED)))
     assert {"summarizer_failing", "stalled"} <= {fired.code for fired in folded.of("critical")}
 
 
-def _failing(entry: Timed) -> Timed:
-    event = entry.event
-    if not isinstance(event, events.CompactionFinished) or event.reported != "compacted":
-        return entry
-    assert event.summarizer is not None
-    changes = {"after": event.before, "removed": None, "added": None, "steps": None}
-    summarizer = msgspec.structs.replace(event.summarizer, error="quota", output=0)
-    return Timed(entry.at, msgspec.structs.replace(event, **changes, summarizer=summarizer))
+def _compact_in_vain(chat: Chat, trigger: CompactionTrigger, phase: Phase) -> None:
+    attempt, before = chat.teller.name("a"), chat.measured
+    chat.teller.say(
+        events.CompactionStarted, attempt=attempt, trigger=trigger, phase=phase,
+        scope=chat.runtime.scope, before=before,
+    )  # fmt: skip
+    chat.teller.wait(2)
+    chat.teller.say(
+        events.CompactionFinished, attempt=attempt, trigger=trigger, reported="error",
+        scope=chat.runtime.scope, before=before, after=before,
+        summarizer=Summarizer(calls=1, input=chat.load, output=0, error="quota"),
+    )  # fmt: skip

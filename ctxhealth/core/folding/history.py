@@ -37,6 +37,9 @@ def on_message_added(state: ChatState, event: MessageAdded, context: Context) ->
         _pairs(history, event, context)
     if event.role == "user" and event.kind == "text":
         user_message(history, event)
+    elif event.kind == "image":
+        # From here on a request's bytes say little of its tokens.
+        state.meter.bytes_ok = False
     if event.unusable is not None:
         unusable_message(state, event.unusable)
     elif event.role == "assistant":

@@ -15,7 +15,7 @@ import msgspec
 from ctxhealth.ingest.gate import Gate
 from ctxhealth.ingest.link import Link
 from ctxhealth.store.intake import Intake
-from ctxhealth.wire import Batch, decode_batch, limits
+from ctxhealth.wire import Batch, decode_batch, limits, salvage
 from ctxhealth.wire.frames import AGENT_FRAME, Bye, Events, Heartbeat
 
 ROOM_SECONDS = 5.0
@@ -108,8 +108,14 @@ async def _slow_down(link: Link, wait: float) -> None:
 
 
 def frame_of(text: str) -> Any:
-    """Any frame of an agent. Raises Refusal where it is none."""
+    """Any frame of an agent. Raises Refusal where it is none.
+
+    One bad value must not cost a frame's other events, nor be sent again for ever.
+    """
     try:
         return AGENT_FRAME.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Refusal(limits.CLOSE_BAD_FRAME, f"bad frame: {str(error)[:90]}") from None
+        frame = salvage(text)
+        if frame is None:
+            raise Refusal(limits.CLOSE_BAD_FRAME, f"bad frame: {str(error)[:90]}") from None
+        return frame

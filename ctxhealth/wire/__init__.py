@@ -9,6 +9,7 @@ from __future__ import annotations
 from ctxhealth.wire.batch import Batch, decode_batch
 from ctxhealth.wire.decode import Decoded, Reject, decode_event, decode_stored
 from ctxhealth.wire.events import EVENT_TYPES, Event, ServerEvent, UnknownEvent
+from ctxhealth.wire.salvage import salvage
 
 __all__ = [
     "EVENT_TYPES",
@@ -21,4 +22,5 @@ __all__ = [
     "decode_batch",
     "decode_event",
     "decode_stored",
+    "salvage",
 ]

@@ -307,6 +307,33 @@ def test_line_12_a_bad_event_is_a_tombstone_and_final(world: World) -> None:
     assert world.seqs("line12") == [1, 2, 3]
 
 
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", '"\\q"', '"\\ud800"', '"cut}'])
+def test_line_12_a_value_that_is_no_json_costs_its_own_event_alone(
+    world: World, value: str
+) -> None:
+    name = f"line12 {value.encode().hex()}"
+    good = [json.dumps(each) for each in (opened(1), message(3))]
+    bad = '{"seq":2,"type":"note","ts":1,"chat":"c1","level":"info","text":' + value + "}"
+    with world.agent() as agent:
+        agent.hello(agent=name)
+        frame = '{"type":"events","epoch":"e1","events":['
+        agent.socket.send(frame + ",".join([good[0], bad, good[1]]) + "]}")
+        ack = agent.acked(3)
+        # A lone surrogate is replaced; the rest is refused.
+        refused = [] if "ud800" in value else [2]
+        assert [entry["seq"] for entry in ack.get("rejected", [])] == refused
+        agent.events([message(4)])
+        agent.acked(4)
+    assert world.seqs(name) == [1, 2, 3, 4]
+
+
+def test_line_12_bytes_that_are_no_utf8_are_refused_by_the_websocket_itself(world: World) -> None:
+    with world.agent() as agent:
+        agent.hello(agent="line12u")
+        agent.socket.send(b'{"type":"events","epoch":"e1","events":[{"x":"\xff"}]}', text=True)
+        assert agent.closed()[0] == 1007
+
+
 # Line 13: flow control.
 
 

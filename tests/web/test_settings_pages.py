@@ -55,6 +55,17 @@ def test_the_audit_trail_shows_who_did_what(robot: Agent, admin: Client) -> None
     assert "because <i>" in text
 
 
+def test_the_audit_trail_speaks_in_words_and_marks_what_was_refused(
+    robot: Agent, admin: Client
+) -> None:
+    writes.audit(action="command.clear_latch", result="refused: no_latch", by="ada", target="c1")
+    writes.audit(action="token.create", result="done", target="laptop (ab12)")
+    html = admin.get("/audit/").content.decode()
+    text = read(html).text
+    assert "Pressed Clear latch" in text and "Made a token" in text and "the server" in text
+    assert '<span class="tag warning">refused: no latch</span>' in html
+
+
 def test_agents_say_what_they_can_do_and_what_got_lost(robot: Agent, viewer: Client) -> None:
     robot.chat("c1", 60_000)
     robot.report({"type": "gap", "chat": "c1", "count": 7, "reason": "outbox full"})

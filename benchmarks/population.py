@@ -4,7 +4,7 @@
 
 The chats are generated from real sessions' distributions (``tests/population``); the server's
 ticks are part of it. Every alarm is printed. On 30 November 2026 the three seeds together, 1,500
-chats and 3,470 sub-agents with 1,794,000 events and 3,309 compactions with relief, opened none.
+chats and 3,111 sub-agents with 1,788,000 events and 3,255 compactions with relief, opened none.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 WRONG_INPUT = 2
 REFUSED = 3
+UNREACHED = 4
 INTERRUPTED = 130
 
 

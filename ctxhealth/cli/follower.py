@@ -16,7 +16,7 @@ from ctxhealth.readers.registry import FORMATS, HEAD_BYTES, readable, sniff
 # Readers kept in memory; the others rest in the table of places.
 MOST_ACTIVE = 64
 # How long a file must be quiet before what waits in its reader is told, step by step.
-_QUIET_MS = (500, 2_000, 20_000)
+_QUIET_MS = (500, 1_000, 2_000, 20_000)
 MakeReader = Callable[[str, Callable[..., Reader]], Reader]
 
 

@@ -1,4 +1,4 @@
-"""``ctxhealth tail``, ``watch`` and ``replay``: arguments and exit codes."""
+"""``ctxhealth tail``, ``watch``, ``replay`` and ``compact``: arguments and exit codes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ctxhealth import __version__
+from ctxhealth.cli.compact import compact
 from ctxhealth.cli.errors import INTERRUPTED, CannotSend
 from ctxhealth.cli.products import FOLDERS
 from ctxhealth.cli.replay import replay
@@ -23,7 +24,8 @@ Command = Callable[[argparse.Namespace], int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. 0 done, 2 wrong input, 3 refused by the server, 130 interrupted."""
+    """Run one command. 0 done, 2 wrong input, 3 refused by the server, 4 the target
+    cannot be reached, 130 interrupted."""
     parser = argparse.ArgumentParser(prog="ctxhealth", description="Context health of LLM agents.")
     parser.add_argument("--version", action="version", version=f"ctxhealth {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -33,8 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     watch_arguments(commands.add_parser("watch", help=about, description=about))
     about = "say what is wrong in a recorded stream or session file, or play it into a server"
     replay_arguments(commands.add_parser("replay", help=about, description=about))
+    about = "plan the deterministic fallback over an exported history, or write what it leaves"
+    compact_arguments(commands.add_parser("compact", help=about, description=about))
     options = parser.parse_args(argv)
-    return run({"tail": tail, "watch": watch, "replay": replay}[options.command], options)
+    known = {"tail": tail, "watch": watch, "replay": replay, "compact": compact}
+    return run(known[options.command], options)
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
@@ -104,6 +109,42 @@ def replay_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="the diagnosis as JSON")
     parser.add_argument("--quiet", "-q", action="store_true", help="say only what went wrong")
+
+
+def compact_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", type=Path, help="an exported history or a backup (JSON), or a stream of events"
+    )
+    parser.add_argument(
+        "--target", type=_from(0), metavar="N",
+        help="tokens to come down to; 0.8 x the smallest limit that a stream names if not given",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scope", choices=["history", "prompt"],
+        help="what the target counts: the history, or with system prompt and tools the prompt",
+    )  # fmt: skip
+    parser.add_argument(
+        "--keep-turns", type=_from(1), default=1, metavar="N",
+        help="the newest N turns are never folded to an extract (1)",
+    )  # fmt: skip
+    parser.add_argument("--chat", help="which chat, where a stream tells of several")
+    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="write the history here")
+    parser.add_argument(
+        "--force", action="store_true",
+        help="write over a file that exists, the input too; it is kept beside as a backup",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="the plan as JSON")
+    parser.add_argument("--quiet", "-q", action="store_true", help="say only what went wrong")
+
+
+def _from(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"a whole number from {least}")
+        return value
+
+    return number
 
 
 def _speed(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -68,6 +69,11 @@ class Places:
     def __init__(self, filing: Filing) -> None:
         self._filing = filing
         filing.file((), [(_TABLE, ())])
+
+    @staticmethod
+    def make(db: sqlite3.Connection) -> None:
+        """The empty table, within the caller's transaction."""
+        db.execute(_TABLE)
 
     def known(self) -> dict[str, tuple[int, int]]:
         """path -> (size, mtime_ns) of what was read and told to its end."""

@@ -8,11 +8,10 @@ from typing import Any
 
 from ctxhealth.cli.console import Console
 from ctxhealth.cli.errors import REFUSED, CannotSend
-from ctxhealth.cli.pages import chat_page
-from ctxhealth.cli.sender import refusal, token_of
+from ctxhealth.cli.pages import Pages
+from ctxhealth.cli.sender import refusal, server_of
 from ctxhealth.cli.streams import Line
 from ctxhealth.client import Reporter
-from ctxhealth.client.connection import websocket_url
 
 _CONNECT_TRIES = 30
 _UNDER_WAY = 5_000
@@ -21,11 +20,7 @@ _OWN = ("seq", "type", "ts", "chat")
 
 def play(lines: list[Line], options: Namespace, console: Console) -> int:
     """Send every event of the stream. Raises CannotSend where the server is not to be had."""
-    url, token = options.url.rstrip("/"), token_of(options)
-    try:
-        websocket_url(url)
-    except ValueError as error:
-        raise CannotSend(f"--url: {error}.") from error
+    url, token = server_of(options)
     sent = [line for line in lines if not line["type"].startswith("server.")]
     if not any(line.get("chat") for line in sent):
         raise CannotSend(f"{options.file} holds no event of a chat.")
@@ -37,8 +32,9 @@ def play(lines: list[Line], options: Namespace, console: Console) -> int:
         if not reporter.flush(60.0):
             raise CannotSend(f"{url} did not take everything in time.", REFUSED)
     console.say(f"Played {len(sent):,} events.")
+    pages = Pages(url, token, options.agent)
     for name in names.values():
-        console.say(chat_page(url, token, name))
+        console.say(pages.of(name))
     return 0
 
 

@@ -72,9 +72,13 @@ class Replay:
                 return
             self._put(folded, ServerTick(seq=1, ts=due), due)
 
+    def folded(self, chat: Folded, event: Event) -> None:
+        """One event was folded; its items and readings are dropped when this returns."""
+
     def _put(self, folded: Folded, event: Event, at: int) -> None:
         folded.seq += 1
         fold(folded.state, event, Stamp(folded.seq, at), folded.changes, self.rules)
+        self.folded(folded, event)
         # Of these a page tells nothing, and there are as many as events.
         folded.changes.items.clear()
         folded.changes.readings.clear()

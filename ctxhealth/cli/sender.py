@@ -7,11 +7,11 @@ import re
 import sqlite3
 from argparse import Namespace
 from collections.abc import Sequence
-from hashlib import blake2b
-from pathlib import Path
 
 from ctxhealth.cli.console import Console
 from ctxhealth.cli.errors import REFUSED, CannotSend
+from ctxhealth.cli.identity import Identity, in_use, state_home, unusable
+from ctxhealth.cli.pages import Pages
 from ctxhealth.cli.places import Place, Places
 from ctxhealth.client import Reporter
 from ctxhealth.client.connection import websocket_url
@@ -35,23 +35,18 @@ _REFUSALS = {
 class Sender:
     """Blocks instead of dropping: a file waits, an agent would not."""
 
-    def __init__(self, options: Namespace, console: Console) -> None:
-        token = token_of(options)
-        agent = options.agent or options.product
-        self.url = options.url.rstrip("/")
-        try:
-            websocket_url(self.url)
-        except ValueError as error:
-            raise CannotSend(f"--url: {error}.") from error
+    def __init__(self, options: Namespace, identity: Identity, console: Console) -> None:
+        self.url, token = server_of(options)
         self._console = console
-        self.token = token
-        outbox = _folder(options, agent, self.url) / "outbox.sqlite3"
         self.reporter = Reporter(
-            self.url, token, agent=agent, runtime=options.product, outbox=outbox,
+            self.url, token, agent=identity.agent, runtime=options.product, outbox=identity.outbox,
             text=options.text, capabilities={"read_only": True, "commands": [], "fallback": "none"},
         )  # fmt: skip
+        self.pages = Pages(
+            self.url, token, identity.agent, state_home(options) / "tokens-that-may-not-read"
+        )
         self._filing = Filing(self.reporter)
-        self._open(outbox)
+        self._open(identity)
         self.places = Places(self._filing)
         if options.again:
             self._filing.file((), [Places.forget()])
@@ -85,17 +80,14 @@ class Sender:
         self.reporter.close(2.0)
         return waiting
 
-    def _open(self, outbox: Path) -> None:
+    def _open(self, identity: Identity) -> None:
         if not self._filing.ready(_OPEN_S):
             trouble = self.reporter.status()["outbox_error"] or "it takes too long"
             self.reporter.close(0)
-            raise CannotSend(f"The state folder {outbox.parent} cannot be used: {trouble}.")
+            raise unusable(identity.outbox, trouble)
         if not self._filing.in_file:
             self.reporter.close(0)
-            raise CannotSend(
-                f"Another `ctxhealth tail` or `watch` runs with {outbox.parent}: end it, or give "
-                "this one another --agent."
-            )
+            raise in_use(identity.outbox)
 
     def _complain(self) -> None:
         error = self.reporter.status()["last_error"] or ""
@@ -117,12 +109,24 @@ def refusal(error: str) -> str | None:
     said = _REFUSALS.get(int(found.group(1))) if found else None
     if found is None or said is None:
         return None
-    return said.format(why=found.group(2).rstrip(".") or "no reason given")
+    why = found.group(2).rstrip(".") or "no reason given"
+    name = " Give --agent with the name that it belongs to." if "another agent" in why else ""
+    return said.format(why=why) + name
 
 
 def _plain(error: str) -> str:
     name, _, rest = error.partition(": ")
     return rest if name.endswith(("Error", "Refused")) and rest else error
+
+
+def server_of(options: Namespace) -> tuple[str, str]:
+    """The server's address and the token for it. Raises CannotSend."""
+    token, url = token_of(options), str(options.url).rstrip("/")
+    try:
+        websocket_url(url)
+    except ValueError as error:
+        raise CannotSend(f"--url: {error}.") from error
+    return url, token
 
 
 def token_of(options: Namespace) -> str:
@@ -140,13 +144,3 @@ def token_of(options: Namespace) -> str:
             "`manage.py issue_token NAME` makes one."
         )
     return token
-
-
-def _folder(options: Namespace, agent: str, url: str) -> Path:
-    """Where this agent's outbox to this server is kept."""
-    if options.state is not None:
-        return Path(options.state)
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", agent)[:60]
-    where = blake2b(f"{url}\n{agent}".encode(), digest_size=4).hexdigest()
-    return Path(home) / "ctxhealth" / f"{name}-{where}"

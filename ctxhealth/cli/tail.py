@@ -12,9 +12,9 @@ from pathlib import Path
 from ctxhealth.cli.console import Console
 from ctxhealth.cli.errors import INTERRUPTED, CannotSend
 from ctxhealth.cli.follower import Follower, own_file
-from ctxhealth.cli.pages import chat_page
+from ctxhealth.cli.identity import of_session
 from ctxhealth.cli.products import DEFAULT, product_of
-from ctxhealth.cli.sender import Sender
+from ctxhealth.cli.sender import Sender, server_of
 from ctxhealth.cli.windows import window_of
 from ctxhealth.readers.base import Reader
 
@@ -27,7 +27,8 @@ def tail(options: Namespace) -> int:
     path = _checked(options.file)
     options.product = product_of(path)
     console = Console(quiet=options.quiet)
-    sender = Sender(options, console)
+    server_of(options)
+    sender = Sender(options, of_session(options, path), console)
     run = _Tail(path, options, sender, console)
     try:
         run.whole()
@@ -92,7 +93,7 @@ class _Tail:
         torn = sum(file.torn for file in self._follower.files())
         if torn:
             self._console.say(f"The last line is not finished ({torn:,} bytes): it waits.")
-        self._console.say(chat_page(self._sender.url, self._sender.token, reader.chat))
+        self._console.say(self._sender.pages.of(reader.chat))
 
     def _pass(self) -> bool:
         """Read every changed file to its end; True where there was something."""

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from ctxhealth.cli.console import Console
 from ctxhealth.cli.errors import CannotSend
 from ctxhealth.cli.follower import Follower, own_file
+from ctxhealth.cli.identity import of_folder
 from ctxhealth.cli.products import FOLDERS
-from ctxhealth.cli.sender import Sender
+from ctxhealth.cli.sender import Sender, server_of
 from ctxhealth.cli.windows import window_of
 from ctxhealth.readers.base import Reader
 
@@ -37,9 +38,11 @@ def watch(options: Namespace) -> int:
     folder = (options.folder or FOLDERS[options.product]()).expanduser()
     if not folder.is_dir():
         raise CannotSend(f"There is no folder {folder}.")
+    folder = folder.resolve()
     console = Console(quiet=options.quiet)
-    sender = Sender(options, console)
-    run = _Watch(folder.resolve(), options, sender, console)
+    server_of(options)
+    sender = Sender(options, of_folder(options, folder), console)
+    run = _Watch(folder, options, sender, console)
     try:
         run.scan()
         console.say(f"{run.files:,} sessions read. {sender.url}/")

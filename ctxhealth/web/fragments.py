@@ -74,11 +74,13 @@ def board_header(
     oob: bool = True,
 ) -> dict[str, str]:
     """Chips per state and the fleet's outcomes of the last hour; ``query`` is the page's own."""
+    chips = board_chips(counts_by_state, dict(query or {}))
+    chosen = [chip.count for chip in chips if chip.on]
     context = {
         "now": now_ms,
         "oob": oob,
-        "chips": board_chips(counts_by_state, dict(query or {})),
-        "total": sum(counts_by_state.values()),
+        "chips": chips,
+        "matching": sum(chosen) if chosen else sum(counts_by_state.values()),
         "outcomes": outcome_bar({Outcome(name): n for name, n in outcomes.items()}),
     }
     return {

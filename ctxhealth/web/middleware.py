@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
 
+from ctxhealth.store.through import AWAY, StoreBusy
+
+_LOG = logging.getLogger(__name__)
 PERMISSIONS = (
     "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), "
     "microphone=(), midi=(), payment=(), usb=(), browsing-topics=()"
@@ -29,6 +34,31 @@ def security_headers(
         return response
 
     return middleware
+
+
+class DatabaseAway:
+    """A view that could not reach the database: 503 and when to come back, instead of a 500.
+
+    Pages get one that stands alone, everything else the error document of the API.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, (*AWAY, StoreBusy)):
+            return None
+        from ctxhealth.web.api.errors import unavailable
+
+        _LOG.warning("the database does not answer: %s %s", request.method, request.path)
+        if request.path.startswith("/api/") or request.path == "/metrics":
+            return unavailable()
+        response = HttpResponse(render_to_string("503.html"), status=503)
+        response["Retry-After"] = "2"
+        return response
 
 
 def content_policy(request: HttpRequest) -> str:

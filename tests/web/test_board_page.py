@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from django.utils.html import escape
 
 from ctxhealth.store.queries.board_order import ORDERS
@@ -95,6 +96,13 @@ def test_a_chip_toggles_its_state_and_keeps_the_other_filters() -> None:
     assert chips["stopped"].query == "q=x&state=stopped%2Cover"
     assert chips["over"].on
     assert chips["over"].query == "q=x"
+
+
+@pytest.mark.parametrize(("state", "number"), [("", "12"), ("stopped,over", "3"), ("hung", "0")])
+def test_the_header_counts_the_chats_that_are_shown(state: str, number: str) -> None:
+    counts = {"stopped": 2, "over": 1, "healthy": 9}
+    header = fragments.board_header(counts, {}, NOW, query={"state": state} if state else {})
+    assert f'<span class="dim num">{number}</span>' in header["board-chips"]
 
 
 def test_filters_are_read_from_the_address_and_nonsense_is_left_out() -> None:

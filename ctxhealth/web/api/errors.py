@@ -12,8 +12,6 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from ninja.errors import HttpError, ValidationError
 
-from ctxhealth.store.through import StoreBusy
-
 logger = logging.getLogger(__name__)
 
 CODE_OF_STATUS = {
@@ -105,7 +103,12 @@ def on_missing(request: HttpRequest, error: Http404) -> HttpResponse:
     return error_response(404, str(error) or "There is nothing at this address.")
 
 
-def on_busy(request: HttpRequest, error: StoreBusy) -> HttpResponse:
+def on_busy(request: HttpRequest, error: Exception) -> HttpResponse:
+    """``StoreBusy``, or the database itself that does not answer."""
+    return unavailable()
+
+
+def unavailable() -> HttpResponse:
     response = error_response(503, "The database does not answer; nothing was written.")
     response["Retry-After"] = "2"
     return response

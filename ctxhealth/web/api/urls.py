@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from ninja.errors import HttpError, ValidationError
 
 from ctxhealth import __version__
-from ctxhealth.store.through import StoreBusy
+from ctxhealth.store.through import AWAY, StoreBusy
 from ctxhealth.web.api import chats, commands, errors
 from ctxhealth.web.api.callers import Bearer, Session
 from ctxhealth.web.api.openapi import StructAPI
@@ -36,6 +36,7 @@ HANDLERS: dict[type[Exception], Any] = {
     ValidationError: errors.on_invalid,
     HttpError: errors.on_http_error,
     StoreBusy: errors.on_busy,
+    **dict.fromkeys(AWAY, errors.on_busy),
     Http404: errors.on_missing,
     Exception: errors.on_anything,
 }

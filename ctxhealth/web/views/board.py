@@ -50,7 +50,6 @@ def board(request: PageRequest) -> HttpResponse:
             "heads": heads_of(query),
             "sort": sort_select(query),
             "sorted": sort_words(query),
-            "total": page.matching,
             "selects": selects_of(query, queries.filter_choices()),
             "live_query": link(query, view="board"),
             "ws_origin": f"{'wss' if request.is_secure() else 'ws'}://{request.get_host()}",

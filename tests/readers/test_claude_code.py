@@ -76,10 +76,11 @@ def test_a_row_that_comes_after_its_reply_was_told_adds_its_item_and_no_request(
         (text("Carrots."), "end_turn", 500, True),
         (call("t1"), "tool_use", 500, True),
         (call("t1"), None, 500, False),
-        (call("t1"), None, 2_000, True),
-        (text("Let me look."), None, 2_000, False),
+        (call("t1"), None, 1_000, True),
+        (text("Let me look."), None, 500, False),
+        (text("Let me look."), None, 1_000, True),
         (thinking("hm"), None, 2_000, False),
-        (text("Carrots."), None, 20_000, True),
+        (thinking("hm"), None, 20_000, True),
     ],
 )
 def test_a_quiet_file_tells_a_reply_once_no_more_of_it_is_to_be_expected(
@@ -90,8 +91,88 @@ def test_a_quiet_file_tells_a_reply_once_no_more_of_it_is_to_be_expected(
     session.reply("m1", 20_000, block, stop=stop)
     for line in session.lines():
         reader.feed(line)
-    assert bool(of(reader.settle(quiet_ms), "model.replied")) is told
-    assert reader.waiting is not told
+    events = reader.settle(quiet_ms)
+    assert bool(of(events, "model.replied")) is told
+    # Whether more text ends the turn is waited for longer than the reply itself.
+    over = bool(of(events, "turn.ended")) or block["type"] != "text"
+    assert reader.waiting is not (told and over)
+
+
+def growing(*rows: tuple[dict[str, Any], str | None]) -> list[dict[str, Any]]:
+    """The events of one reply whose rows come further apart than a reply is waited for."""
+    session, reader, events = Session(), ClaudeCodeReader(), []
+    session.prompt()
+    events += reader.feed(session.lines()[-1])
+    for block, stop in rows:
+        session.reply("m1", 20_000, block, stop=stop)
+        events += reader.feed(session.lines()[-1]) + reader.settle(1_000)
+        saved = json.loads(json.dumps(reader.snapshot()))
+        reader = ClaudeCodeReader()
+        reader.restore(saved)
+    if rows[-1][0]["type"] == "tool_use":
+        session.result("t1")
+        session.answer("m2", 21_000)
+        for line in session.lines()[-2:]:
+            events += reader.feed(line)
+    events += reader.finish()
+    check(events)
+    return events
+
+
+def test_a_reply_that_grows_after_it_was_told_is_one_reply_of_one_turn() -> None:
+    events = growing((text("Let me look."), None), (call("t1"), None))
+    assert loads(events) == [20_000, 21_000]
+    assert [(e["turn"], e["outcome"]) for e in of(events, "turn.ended")] == [
+        (of(events, "turn.started")[0]["turn"], "answered")
+    ]
+    assert len(of(events, "request.sent")) == 2
+    assert [item["kind"] for item in of(events, "message.added")] == [
+        "text", "text", "tool_call", "tool_result", "text",
+    ]  # fmt: skip
+
+
+def test_a_reply_that_grows_by_its_end_ends_its_turn_at_once() -> None:
+    session, reader = Session(), ClaudeCodeReader()
+    session.prompt()
+    session.reply("m1", 20_000, text("Car"))
+    for line in session.lines():
+        reader.feed(line)
+    assert loads(reader.settle(1_000)) == [20_000]
+    session.reply("m1", 20_000, text("rots."), stop="end_turn")
+    events = reader.feed(session.lines()[-1])
+    assert [event["outcome"] for event in of(events, "turn.ended")] == ["answered"]
+    assert loads(events) == [] and not reader.waiting
+
+
+def test_a_late_row_of_an_older_reply_says_nothing_of_the_turn_that_runs_now() -> None:
+    session = Session()
+    session.turn("m1", 20_000)
+    session.prompt()
+    session.reply("m2", 21_000, text("Let me look."))
+    session.reply("m1", 20_000, text("More."), stop="end_turn")
+    reader = ClaudeCodeReader()
+    events = [event for line in session.lines() for event in reader.feed(line)]
+    events += reader.settle(1_000)
+    assert len(of(events, "turn.ended")) == 1
+    assert loads(events) == [20_000, 21_000]
+
+
+def test_a_busy_sub_agent_in_the_same_file_keeps_no_reply_waiting() -> None:
+    session, side, reader = Session(), Session(), ClaudeCodeReader()
+    session.prompt()
+    session.reply("m1", 30_000, call("t1", "Task"))
+    side.number = 500
+    side.prompt("Look.", isSidechain=True, agentId="a1")
+    data = {"type": "agent_progress", "agentId": "a1", "message": side.rows[0]}
+    session.row("progress", data=data, parentToolUseID="t1")
+    events = [event for line in session.lines() for event in reader.feed(line)]
+    assert loads(events, SESSION) == [30_000]
+    side.reply("s1", 9_000, text("Carrots."), isSidechain=True, agentId="a1")
+    data = {"type": "agent_progress", "agentId": "a1", "message": side.rows[1]}
+    session.row("progress", data=data, parentToolUseID="t1")
+    session.result("t9")
+    events = [event for line in session.lines()[-2:] for event in reader.feed(line)]
+    assert loads(events, f"{SESSION}:agent-a1") == [9_000]
 
 
 def test_a_synthetic_row_is_neither_a_load_of_0_nor_an_empty_reply() -> None:

@@ -135,10 +135,12 @@ class ClaudeCodeReader:
     def _conversation(self, row: Row, uuid: str) -> None:
         main = self._opened(row)
         if row.get("isSidechain") is True and not self._is_child:
-            self._sides.row(row, uuid, self._clock, main)
+            own = self._sides.row(row, uuid, self._clock, main)
         else:
+            own = main
             main.row(row, uuid, self._clock)
             self._sides.returned(row, self._clock)
+        self._overtaken(own)
 
     def _about_the_session(self, row: Row, kind: str) -> None:
         assert self._main is not None
@@ -149,7 +151,14 @@ class ClaudeCodeReader:
                 self._main.stay.disturb()
             self._main.billed(row, self._clock)
         elif kind == "progress" and dict_at(row, "data").get("type") == "agent_progress":
-            self._sides.progress(row, self._clock, self._main, self._seen)
+            self._overtaken(self._sides.progress(row, self._clock, self._main, self._seen))
+
+    def _overtaken(self, own: ChatRows | None) -> None:
+        """The file grows by rows of ``own``, or of a sub-agent that is read elsewhere; the others
+        in it are as quiet as its clock says."""
+        for chat in self._chats():
+            if chat is not own:
+                chat.replies.overtaken(self._clock)
 
     def _opened(self, row: Row) -> ChatRows:
         if self._main is None:

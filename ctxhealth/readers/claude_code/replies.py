@@ -14,7 +14,8 @@ from ctxhealth.readers.timeline import Part, Timeline
 from ctxhealth.readers.values import Row, dict_at, short, text_at
 
 _REMEMBERED = 1_024
-_AFTER_CALL_MS = 2_000
+# A reply without a stop reason is told after so long; more of it may still come.
+QUIET_MS = 1_000
 # After so long no further row of anything is awaited.
 LONG_MS = 20_000
 _MOST_ITEMS = 500
@@ -47,7 +48,7 @@ class Replies(Part):
         message = dict_at(row, "message")
         id = text_at(message, "id") or uuid
         if id in self.told:
-            self._late(row, uuid, ts)
+            self._late(row, id, uuid, ts)
             return
         if self.group is None or self.group["id"] != id:
             self.close()
@@ -80,16 +81,20 @@ class Replies(Part):
         """Close the reply if nothing more of it is to be expected after ``idle_ms``.
 
         A stop reason is known only when the whole reply is, and its rows are then written at
-        once. Older versions write none: after a call its result is awaited, after anything else
-        the next block may still be on its way.
+        once. Older versions write none: the next block may still be on its way, and is added to
+        the reply when it comes. Thoughts alone are no reply yet: they wait for what they lead to.
         """
         group = self.group
-        if group is None or (
-            group["finish"] is None
-            and idle_ms < (_AFTER_CALL_MS if group["content"]["tool_calls"] else LONG_MS)
-        ):
+        if group is None:
             return
-        self.close()
+        shown = _held(group["content"]) in ("text", "tools")
+        if group["finish"] is not None or idle_ms >= (QUIET_MS if shown else LONG_MS):
+            self.close()
+
+    def overtaken(self, ts: int) -> None:
+        """Another chat's row at ``ts``: that one goes on, so this file is quiet for this one."""
+        if self.group is not None:
+            self.settle(min(ts - self.group["ts"], QUIET_MS))
 
     def unresolved(self, error: str, detail: str, ts: int) -> bool:
         """A request that left and got no reply ends here."""
@@ -129,7 +134,7 @@ class Replies(Part):
         self.group = {
             "id": id, "uuid": uuid, "request": request, "known": known, "sent": sent,
             "ts": ts, "model": None, "usage": {}, "finish": None, "items": [],
-            "content": {"text_chars": 0, "tool_calls": 0, "thinking_chars": 0, "data": 0},
+            "content": _nothing(),
         }  # fmt: skip
 
     def _gather(self, row: Row, message: Row, uuid: str, ts: int) -> None:
@@ -148,12 +153,17 @@ class Replies(Part):
             if len(group["items"]) < _MOST_ITEMS:
                 group["items"].append(self._line.make(item.pop("type"), ts, **item))
 
-    def _late(self, row: Row, uuid: str, ts: int) -> None:
+    def _late(self, row: Row, id: str, uuid: str, ts: int) -> None:
         """A further row of a reply already told: its items count, its usage does not again."""
+        content = _nothing()
+        turn = self._turns.id
         for item in items_of(row, uuid, "assistant"):
+            _count(content, item)
             self._context.added(item)
-            turn = self._turns.id
             self._line.add(item.pop("type"), ts, **item, turn=turn, topic=turn)
+        if self.group is None and id == next(reversed(self.told)):
+            self._turns.grown(_held(content), text_at(dict_at(row, "message"), "stop_reason"))
+            self._turns.over(ts, bool(self._context.calls))
 
     def _request(self, group: dict[str, Any]) -> list[Event]:
         if group["known"]:
@@ -188,6 +198,10 @@ def request_name(uuid: str) -> str:
 def _smaller(usage: Row, than: Row) -> bool:
     ours, theirs = usage.get("output_tokens"), than.get("output_tokens")
     return isinstance(ours, int) and isinstance(theirs, int) and ours < theirs
+
+
+def _nothing() -> dict[str, int]:
+    return {"text_chars": 0, "tool_calls": 0, "thinking_chars": 0, "data": 0}
 
 
 def _count(content: dict[str, int], item: Event) -> None:

@@ -33,28 +33,35 @@ class Sidechains:
         yield from list(self._open.values())
         yield from self._ended
 
-    def row(self, row: Row, uuid: str, ts: int, parent: ChatRows) -> None:
-        """A side-chain row of older versions; its chain is found by its parent row."""
+    def row(self, row: Row, uuid: str, ts: int, parent: ChatRows) -> ChatRows | None:
+        """A side-chain row of older versions; its chain is found by its parent row. The chat that
+        it belongs to, None where that is read elsewhere."""
         agent = text_at(row, "agentId") or self._chain(row, uuid)
         self._remember(self._chains, uuid, agent)
-        if self._elsewhere is None or not self._elsewhere(agent):
-            self._chat(agent, row, ts, parent).row(row, uuid, ts)
+        if self._elsewhere is not None and self._elsewhere(agent):
+            return None
+        chat = self._chat(agent, row, ts, parent)
+        chat.row(row, uuid, ts)
+        return chat
 
-    def progress(self, row: Row, ts: int, parent: ChatRows, seen: Seen) -> None:
-        """A sub-agent's row inside a progress row of its parent."""
+    def progress(self, row: Row, ts: int, parent: ChatRows, seen: Seen) -> ChatRows | None:
+        """A sub-agent's row inside a progress row of its parent. Its chat, None if elsewhere."""
         data = dict_at(row, "data")
         inner, agent = dict_at(data, "message"), text_at(data, "agentId")
         uuid = text_at(inner, "uuid")
         if agent is None or uuid is None or inner.get("type") not in ("user", "assistant"):
-            return
+            return None
         if self._elsewhere is not None and self._elsewhere(agent):
-            return
+            return None
         call = text_at(row, "parentToolUseID")
         if call is not None:
             self._remember(self._calls, call, agent)
-        if not seen.again(f"{agent}:{uuid}"):
-            at = millis(inner.get("timestamp")) or ts
-            self._chat(agent, row, at, parent).row(inner, uuid, at)
+        if seen.again(f"{agent}:{uuid}"):
+            return self._open.get(agent)
+        at = millis(inner.get("timestamp")) or ts
+        chat = self._chat(agent, row, at, parent)
+        chat.row(inner, uuid, at)
+        return chat
 
     def returned(self, row: Row, ts: int) -> None:
         """A result in the parent ends the sub-agent that it came from."""

@@ -61,6 +61,14 @@ class Turns(Part):
             if held in ("text", "tools"):
                 self.turn["empty"] = 0
 
+    def grown(self, held: str, finish: str | None) -> None:
+        """More of the last reply, which was told before it was whole."""
+        if self.turn is None or not self.turn["replies"]:
+            return
+        if held == "tools" or (held == "text" and self.turn["held"] != "tools"):
+            self.turn["held"], self.turn["empty"] = held, 0
+        self.turn["finish"] = finish or self.turn["finish"]
+
     def empty(self) -> None:
         if self.turn is not None:
             self.turn["empty"] += 1

@@ -200,6 +200,9 @@ def check_origin(name: str, value: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
+_POOL_SECONDS = 2.0
+
+
 def database_from_url(url: str, default_path: Path, *, pool: int) -> dict[str, Any]:
     """Django's DATABASES entry for `url`; SQLite at `default_path` where it is empty."""
     parts = urlsplit(url)
@@ -240,7 +243,9 @@ def _postgresql(url: str, *, pool: int) -> dict[str, Any]:
     if not name:
         raise ImproperlyConfigured("DATABASE_URL names no database after the host.")
     options: dict[str, Any] = dict(parse_qsl(parts.query))
-    options["pool"] = {"min_size": 1, "max_size": pool, "timeout": 10}
+    # Who asks must hear within 3 s that the database is away.
+    options["pool"] = {"min_size": 1, "max_size": pool, "timeout": _POOL_SECONDS}
+    options.setdefault("connect_timeout", "5")
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,

@@ -85,6 +85,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ctxhealth.web.middleware.DatabaseAway",
 ]
 ROOT_URLCONF = "ctxhealth.urls"
 ASGI_APPLICATION = "ctxhealth.asgi.application"

@@ -70,8 +70,7 @@ class AgentConsumer(AsyncWebsocketConsumer):
 
 async def _admit(gate: Gate, scope: Any, receive: Any, send: Any) -> Link | None:
     """Token, hello, welcome. None where the agent left before. Raises Refusal."""
-    token = await gate.read(queries.token_check, admission.bearer_of(scope), now_ms())
-    await _send(send, {"type": "websocket.accept"})
+    token = await _token(gate, scope, send)
     accepted = time.monotonic()
     if token is None:
         raise Refusal(limits.CLOSE_TOKEN, "the token is unknown, expired or revoked")
@@ -89,6 +88,17 @@ async def _admit(gate: Gate, scope: Any, receive: Any, send: Any) -> Link | None
     except StoreBusy:
         raise Refusal(limits.CLOSE_OVERLOAD, "the server cannot write now; come back") from None
     return await _welcome(gate, send, hello, token, connected)
+
+
+async def _token(gate: Gate, scope: Any, send: Any) -> TokenRow | None:
+    """Accepts, whatever the token is, so that the agent sees why it is closed."""
+    try:
+        token = await gate.read(queries.token_check, admission.bearer_of(scope), now_ms())
+    except StoreBusy:
+        await _send(send, {"type": "websocket.accept"})
+        raise Refusal(limits.CLOSE_OVERLOAD, "the database is away; come back") from None
+    await _send(send, {"type": "websocket.accept"})
+    return token
 
 
 async def _hello(receive: Any) -> Hello | None:

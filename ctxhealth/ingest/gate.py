@@ -21,7 +21,7 @@ from ctxhealth.ingest.link import RESEND_AGAIN_S, Link
 from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.intake import Intake
-from ctxhealth.store.through import StoreBusy
+from ctxhealth.store.through import AWAY, StoreBusy
 from ctxhealth.store.unit import CommandChange
 from ctxhealth.store.writer import Writer
 from ctxhealth.wire import limits
@@ -35,6 +35,9 @@ KEEPER_S = 1.0
 TOKENS_EVERY_S = 30.0
 SEEN_EVERY_S = 30.0
 CHUNKS_AT_MOST = 200
+# How long one query may take, and how long after a failed one nobody tries a handshake.
+READ_S = 3.0
+AWAY_S = 1.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -48,6 +51,7 @@ class Gate:
         self._loop = asyncio.get_running_loop()
         self._readers = ThreadPoolExecutor(READERS, "ctxhealth-gate")
         self._tasks: set[asyncio.Task[None]] = set()
+        self._away_until = 0.0
         self._tokens_at = time.monotonic()
         self._seen_at = time.monotonic()
         self._keeper: asyncio.Task[None] | None = None
@@ -78,9 +82,19 @@ class Gate:
         self._readers.shutdown(wait=False, cancel_futures=True)
 
     async def read(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """A query on this room's own threads, away from the loop."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, lambda: _closing(fn, *args, **kwargs))
+        """A query on this room's own threads, away from the loop.
+
+        Raises StoreBusy where the database is away; the next ones then hear it at once.
+        """
+        if time.monotonic() < self._away_until:
+            raise StoreBusy("the database is away")
+        query = self._loop.run_in_executor(self._readers, lambda: _closing(fn, *args, **kwargs))
+        try:
+            async with asyncio.timeout(READ_S):
+                return await query
+        except (*AWAY, TimeoutError):
+            self._away_until = time.monotonic() + AWAY_S
+            raise StoreBusy("the database is away") from None
 
     # Connections.
 
@@ -165,7 +179,10 @@ class Gate:
         agent, conn_no = link.stream.agent, link.conn_no
         for frame in await self._quietly(writes.commands_take, agent=agent, conn_no=conn_no) or ():
             link.commands_sent += link.out.frame(frame)
-        cancels = await self.read(queries.commands_cancelling, agent, conn_no)
+        try:
+            cancels = await self.read(queries.commands_cancelling, agent, conn_no)
+        except StoreBusy:
+            return
         for command in cancels:
             if command not in link.cancelled:
                 link.cancelled.add(command)
@@ -197,6 +214,8 @@ class Gate:
             await asyncio.sleep(KEEPER_S)
             try:
                 await self._round()
+            except StoreBusy:
+                continue
             except Exception:
                 _LOG.exception("a round of the keeper failed")
 

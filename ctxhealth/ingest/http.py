@@ -7,6 +7,7 @@ answered before its commit.
 from __future__ import annotations
 
 import re
+import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -16,13 +17,16 @@ from django.views.decorators.csrf import csrf_exempt
 from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.intake import Intake, Receipt, StreamHandle, intake_of, tombstone_of
-from ctxhealth.store.through import StoreBusy, installed, submit_inline
+from ctxhealth.store.through import AWAY, StoreBusy, installed, submit_inline
+from ctxhealth.store.writer import Writer
 from ctxhealth.wire import Reject, decode_event, limits
 from ctxhealth.wire.frames import Capabilities, Hello
 
 BODY_BYTES = limits.INFLIGHT_BYTES
 LINES = limits.INFLIGHT_EVENTS
-WAIT_S = 30
+WAIT_S = 30.0
+# While the writer says that it cannot write, nobody waits longer than this.
+BUSY_WAIT_S = 2.0
 RETRY_AFTER_S = 1
 _OBJECT = re.compile(rb"^\s*\{")
 
@@ -40,7 +44,7 @@ def events(request: HttpRequest) -> JsonResponse:
     """Headers ``Ctxhealth-Agent``, ``Ctxhealth-Epoch`` and, where events carry no seq,
     ``Ctxhealth-First-Seq``; one event per line."""
     try:
-        stream, receipt, intakes = _take(request)
+        stream, receipt, intakes = _taken(request)
     except BadRequest as problem:
         error = {"code": problem.code, "field": problem.field, "detail": problem.detail}
         response = JsonResponse({"error": error}, status=problem.status)
@@ -57,6 +61,16 @@ def events(request: HttpRequest) -> JsonResponse:
     return JsonResponse(answer)
 
 
+def _taken(request: HttpRequest) -> tuple[StreamHandle, Receipt, list[Intake]]:
+    try:
+        return _take(request)
+    except StoreBusy as error:
+        raise BadRequest(503, "busy", "", str(error)) from None
+    except AWAY:
+        text = "the database does not answer; send again, nothing is stored twice"
+        raise BadRequest(503, "busy", "", text) from None
+
+
 def _take(request: HttpRequest) -> tuple[StreamHandle, Receipt, list[Intake]]:
     if request.method != "POST":
         raise BadRequest(405, "method", "method", "POST events here")
@@ -65,11 +79,8 @@ def _take(request: HttpRequest) -> tuple[StreamHandle, Receipt, list[Intake]]:
     if token.agent_name is not None and token.agent_name != agent:
         raise BadRequest(403, "scope", "Ctxhealth-Agent", "the token belongs to another agent")
     intakes = _intakes(_lines(request), _first_seq(request))
-    try:
-        stream = _stream(token.project, agent, epoch)
-        return stream, _submit(stream, intakes), intakes
-    except StoreBusy as error:
-        raise BadRequest(503, "busy", "", str(error)) from None
+    stream = _stream(token.project, agent, epoch)
+    return stream, _submit(stream, intakes), intakes
 
 
 def _token(request: HttpRequest) -> queries.TokenRow:
@@ -154,12 +165,18 @@ def _submit(stream: StreamHandle, intakes: list[Intake]) -> Receipt:
     answer: Future[Receipt] = Future()
     if not writer.submit_events(stream, None, intakes, answer.set_result):
         raise StoreBusy("the server has too much to write; send again")
-    try:
-        return answer.result(WAIT_S)
-    except TimeoutError:
-        raise StoreBusy(
-            "no answer from the database yet; send again, nothing is stored twice"
-        ) from None
+    return _awaited(writer, answer)
+
+
+def _awaited(writer: Writer, answer: Future[Receipt]) -> Receipt:
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return answer.result(BUSY_WAIT_S)
+        except TimeoutError:
+            if writer.busy is not None or time.monotonic() >= until:
+                text = "no answer from the database yet; send again, nothing is stored twice"
+                raise StoreBusy(text) from None
 
 
 def _result(intake: Intake, receipt: Receipt) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ctxhealth.live.identity import STRANGER, Identity, identify
 from ctxhealth.live.pages import UnknownChat, open_page
 from ctxhealth.live.service import Live
 from ctxhealth.live.subscription import BadSubscription, parse_subscription
+from ctxhealth.store.through import AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,12 @@ class UiConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         await self.accept()
+        try:
+            await self.open()
+        except AWAY:
+            await self.close(CLOSE_OVERLOAD, "the database is away")
+
+    async def open(self) -> None:
         self.identity = await self.identify()
         if self.identity.role is None:
             await self.close(CLOSE_SIGN_IN, "sign in")
@@ -107,6 +114,8 @@ class UiConsumer(AsyncWebsocketConsumer):
             logger.info("A browser took no frame for too long; it is told to come back")
         except UnknownChat:
             code = CLOSE_NO_CHAT
+        except AWAY:
+            logger.warning("A live page found no database; its browser is told to come back")
         except Exception:
             logger.exception("A live page failed; its browser is told to come back")
         await self.channel_layer.send(self.channel_name, {"type": "browser.end", "code": code})

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from ctxhealth.store import unit
 from ctxhealth.store.clock import now_ms
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+# The database is away, locked or full; also where a pool has no connection to give in time.
+AWAY = (OperationalError, InterfaceError)
 
 
 class StoreBusy(Exception):

@@ -36,6 +36,8 @@ RETRY_S = (0.05, 0.1, 0.25, 0.5, 1.0)
 CALL_SECONDS = 30
 # A press must not wait for a database that is gone; events do.
 CALL_GIVES_UP_S = 5.0
+# How long after it was told to stop the writer still tries a database that is away.
+STOP_TRIES_S = 2.0
 # A first failure that came at once is tried again in silence.
 BUSY_AFTER_S = 1.0
 TRANSIENT = (OperationalError, InterfaceError)
@@ -67,6 +69,7 @@ class Writer:
         self._fresh = True
         self._watch = wal.Watch()
         self._stopping = False
+        self._stop_asked = 0.0
         self._thread: threading.Thread | None = None
         self._checkpointer: wal.Checkpointer | None = None
 
@@ -101,6 +104,7 @@ class Writer:
             return
         if not drain:
             self._waiting.drop()
+        self._stop_asked = time.monotonic()
         self._stopping = True
         self._waiting.close()
         if thread is not threading.current_thread():
@@ -157,7 +161,8 @@ class Writer:
                 elif self._stopping:
                     break
                 self._bound_wal()
-            self._save_states()
+            if self.busy is None:
+                self._save_states()
         except BaseException:
             _LOG.exception("the writer ended")
             raise
@@ -292,7 +297,7 @@ class Writer:
             late = isinstance(job, Call) and time.monotonic() - job.asked > CALL_GIVES_UP_S
             if isinstance(job, Call) and (late or self._stopping):
                 finish(job, None, StoreBusy("the database does not answer"))
-            elif not (self._stopping and tries > len(RETRY_S)):
+            elif not (self._stopping and time.monotonic() > self._stop_asked + STOP_TRIES_S):
                 kept.append(job)
         if kept:
             time.sleep(pause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -58,7 +59,8 @@ class Cluster:
     def stop(self) -> None:
         """End the server and remove its folder."""
         if self._process is not None:
-            self._process.terminate()
+            # Asked to end at once: asked politely, it waits for its clients to leave.
+            self._process.send_signal(signal.SIGINT)
             try:
                 self._process.wait(timeout=_STOP_SECONDS)
             except subprocess.TimeoutExpired:

@@ -6,7 +6,15 @@ import sys
 import time
 from typing import TextIO
 
+from ctxhealth.core.wording import plural
+
 _EVERY_S = 2.0
+
+
+def left_over(events: int) -> str:
+    """What an end before the server had everything leaves, as a sentence."""
+    waits = "waits" if events == 1 else "wait"
+    return f"{plural(events, 'event')} {waits} in the outbox for the next time."
 
 
 class Console:

@@ -12,6 +12,7 @@ from ctxhealth.cli.pages import Pages
 from ctxhealth.cli.sender import refusal, server_of
 from ctxhealth.cli.streams import Line
 from ctxhealth.client import Reporter
+from ctxhealth.core.wording import plural
 
 _CONNECT_TRIES = 30
 _UNDER_WAY = 5_000
@@ -31,7 +32,7 @@ def play(lines: list[Line], options: Namespace, console: Console) -> int:
         _send(sent, names, reporter, options.speed)
         if not reporter.flush(60.0):
             raise CannotSend(f"{url} did not take everything in time.", REFUSED)
-    console.say(f"Played {len(sent):,} events.")
+    console.say(f"Played {plural(len(sent), 'event')}.")
     pages = Pages(url, token, options.agent)
     for name in names.values():
         console.say(pages.of(name))

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ctxhealth.cli.console import Console
+from ctxhealth.cli.console import Console, left_over
 from ctxhealth.cli.errors import INTERRUPTED, CannotSend
 from ctxhealth.cli.follower import Follower, own_file
 from ctxhealth.cli.identity import of_session
 from ctxhealth.cli.products import DEFAULT, product_of
 from ctxhealth.cli.sender import Sender, server_of
 from ctxhealth.cli.windows import window_of
+from ctxhealth.core.wording import plural
 from ctxhealth.readers.base import Reader
 
 _POLL_S = 0.25
@@ -40,7 +41,7 @@ def tail(options: Namespace) -> int:
         run.summary()
         waiting = sender.close()
         if waiting:
-            console.warn(f"{waiting:,} events wait in the outbox for the next time.")
+            console.warn(left_over(waiting))
         return 0 if options.follow else INTERRUPTED
     except BaseException:
         sender.close()
@@ -71,8 +72,10 @@ class _Tail:
     def follow(self) -> None:
         """What comes; until interrupted."""
         while True:
-            if not self._pass():
-                self._follower.settle()
+            found = self._pass()
+            # One file that never rests keeps no other waiting.
+            self._follower.settle()
+            if not found:
                 self._sender.check()
                 time.sleep(_POLL_S)
 
@@ -84,7 +87,7 @@ class _Tail:
             self._console.say("Nothing new: all of it was sent before.")
             reader = self._restored()
         else:
-            self._console.say(f"Sent {sent['events']:,} events: {_told(reader.counts)}.")
+            self._console.say(f"Sent {plural(sent['events'], 'event')}: {_told(reader.counts)}.")
             subagents = reader.counts["chat.opened"] - 1 + len(self._side)
             if subagents > 0:
                 self._console.say(f"Sub-agents: {subagents:,}.")
@@ -92,7 +95,9 @@ class _Tail:
             return
         torn = sum(file.torn for file in self._follower.files())
         if torn:
-            self._console.say(f"The last line is not finished ({torn:,} bytes): it waits.")
+            said = plural(torn, "byte")
+            self._console.say(f"The last line is not finished ({said}): it waits.")
+        self._console.say(f"Agent: {self._sender.reporter.agent}.")
         self._console.say(self._sender.pages.of(reader.chat))
 
     def _pass(self) -> bool:
@@ -128,7 +133,7 @@ class _Tail:
         done = next((f.position for f in self._follower.files() if f.path == self._main), 0)
         sent = self._follower.sent["events"]
         self._console.progress(
-            f"{done / 1e6:,.1f} of {size / 1e6:,.1f} MB read, {sent:,} events sent"
+            f"{done / 1e6:,.1f} of {size / 1e6:,.1f} MB read, {plural(sent, 'event')} sent"
         )
 
     def _reader(self, path: str, make: Callable[..., Reader]) -> Reader:
@@ -170,11 +175,11 @@ def _checked(path: Path) -> Path:
 def _told(counts: Counter[str]) -> str:
     """The session's own counts; those of its sub-agents are theirs."""
     synthetic = counts["own synthetic"]
-    requests = f"{counts['own request.sent'] + synthetic:,} requests"
+    requests = plural(counts["own request.sent"] + synthetic, "request")
     if synthetic:
         requests += f" ({synthetic:,} answered by the program itself)"
-    parts = [requests, f"{counts['own compaction.finished']:,} compactions"]
+    parts = [requests, plural(counts["own compaction.finished"], "compaction")]
     if counts["replayed"]:
-        parts.append(f"{counts['replayed']:,} rows that the file holds twice")
-    parts.append(f"{counts['unreadable']:,} unreadable lines")
+        parts.append(f"{plural(counts['replayed'], 'row')} that the file holds twice")
+    parts.append(plural(counts["unreadable"], "unreadable line"))
     return ", ".join(parts)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxhealth.cli.console import Console
+from ctxhealth.cli.console import Console, left_over
 from ctxhealth.cli.errors import CannotSend
 from ctxhealth.cli.follower import Follower, own_file
 from ctxhealth.cli.identity import of_folder
 from ctxhealth.cli.products import FOLDERS
 from ctxhealth.cli.sender import Sender, server_of
 from ctxhealth.cli.windows import window_of
+from ctxhealth.core.wording import plural
 from ctxhealth.readers.base import Reader
 
 # Files that changed lately are looked at often, the tree as a whole as often as it is cheap.
@@ -45,7 +46,8 @@ def watch(options: Namespace) -> int:
     run = _Watch(folder, options, sender, console)
     try:
         run.scan()
-        console.say(f"{run.files:,} sessions read. {sender.url}/")
+        console.say(f"{plural(run.files, 'session')} read. {sender.url}/")
+        console.say(f"Agent: {sender.reporter.agent}.")
         while not options.once:
             run.round()
         run.finish()
@@ -56,9 +58,9 @@ def watch(options: Namespace) -> int:
         sender.close()
         raise
     waiting = sender.close()
-    console.say(f"Sent {run.events:,} events.")
+    console.say(f"Sent {plural(run.events, 'event')}.")
     if waiting:
-        console.warn(f"{waiting:,} events wait in the outbox for the next time.")
+        console.warn(left_over(waiting))
     return 0
 
 
@@ -83,9 +85,9 @@ class _Watch:
         if time.monotonic() >= self._next_scan:
             self.scan()
         elif not self._read([found for found in map(_look, self._hot) if found is not None]):
-            self._follower.settle()
             self._sender.check()
             time.sleep(_HOT_S)
+        self._follower.settle()
 
     def scan(self) -> None:
         """Find every session in the tree and read those that changed, newest first."""
@@ -122,7 +124,7 @@ class _Watch:
             while self._follower.step(path, mtime_ns):
                 pass
             self._follower.settle()
-            self._console.progress(f"{self.events:,} events sent")
+            self._console.progress(f"{plural(self.events, 'event')} sent")
         return read
 
     def _reader(self, path: str, make: Callable[..., Reader]) -> Reader:

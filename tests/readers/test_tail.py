@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def test_a_whole_file_arrives_and_is_shown_where_it_is(
     assert (hello["runtime"], hello["caps"]["read_only"]) == ("claude-code", True)
     assert hello["caps"]["commands"] == []
     out = capsys.readouterr().out
-    assert "2 requests, 1 compactions, 0 unreadable lines" in out
+    assert "2 requests, 1 compaction, 0 unreadable lines" in out
     assert f"{server.url}/?q={SESSION}" in out
 
 
@@ -56,7 +57,9 @@ def test_the_agent_is_named_after_the_product_whose_file_it_is(
     common = ["--url", server.url, "--token", TOKEN, "--state", str(tmp_path / "state")]
     assert main(["tail", str(path), *common]) == 0
     hello = server.hellos[0]
-    assert (hello["agent"], hello["runtime"]) == (product, product)
+    id = server.events()[0]["chat"][:8]
+    assert re.fullmatch(rf"{product} {id} \([a-z2-9]{{4}}\)", hello["agent"])
+    assert hello["runtime"] == product
     assert replies(server) == [9_000]
     before = len(server.events())
     assert main(["tail", str(path), *common]) == 0

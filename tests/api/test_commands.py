@@ -44,6 +44,42 @@ def test_a_second_press_gets_the_first_one(robot: Agent, operator: Client) -> No
     assert body["command"]["by"] == first["by"]
 
 
+def test_a_key_used_again_for_the_same_request_gives_the_same_command(
+    robot: Agent, operator: Client
+) -> None:
+    pk = robot.chat("c1", 60_000)
+    first = press(operator, pk, args={"keep_turns": 2}).json()["command"]
+    again = press(operator, pk, args={"keep_turns": 2}, reason="the same in other words")
+    assert again.status_code == 201
+    assert again.json()["command"]["id"] == first["id"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [({"kind": "ping"}, "kind compact_fallback"), ({"args": {"keep_turns": 3}}, "other args")],
+)
+def test_a_key_used_again_for_another_request_is_a_clash(
+    robot: Agent, operator: Client, changes: dict[str, Any], named: str
+) -> None:
+    pk = robot.chat("c1", 60_000)
+    first = press(operator, pk).json()["command"]
+    clash = press(operator, pk, **changes)
+    assert clash.status_code == 409
+    error = clash.json()["error"]
+    assert (error["code"], error["field"]) == ("key_used", "idempotency_key")
+    assert first["id"] in error["detail"] and named in error["detail"]
+    assert len(queries.chat_commands(pk)) == 1
+
+
+def test_a_key_used_for_another_chat_is_a_clash(robot: Agent, operator: Client) -> None:
+    pk, other = robot.chat("c1", 60_000), robot.chat("c2", 60_000)
+    assert press(operator, pk).status_code == 201
+    clash = press(operator, other)
+    assert clash.status_code == 409
+    assert f"chat {pk}" in clash.json()["error"]["detail"]
+    assert queries.chat_commands(other) == []
+
+
 def test_what_has_not_started_can_be_cancelled_once(robot: Agent, operator: Client) -> None:
     command = press(operator, robot.chat("c1", 60_000)).json()["command"]
     path = f"/api/v1/commands/{command['id']}/cancel"

@@ -35,7 +35,8 @@ class OpenCommand(Exception):
 
 class Refused(Exception):
     """The press was refused before anything was queued. ``reason`` is a word for machines:
-    no_right, server_read_only, no_chat, closed, offline, read_only, unsupported, no_latch, bad."""
+    no_right, server_read_only, no_chat, closed, offline, read_only, unsupported, no_latch, bad,
+    key_used (the idempotency key belongs to another request)."""
 
     def __init__(self, reason: str, detail: str, field: str = "") -> None:
         super().__init__(detail)
@@ -143,9 +144,9 @@ class _Press(msgspec.Struct, frozen=True, kw_only=True):
 def _request(press: _Press) -> CommandRow | OpenCommand | Refused:
     chat = Chat.objects.select_related("agent").filter(id=press.chat_id).first()
     same = _same_press(chat, press)
-    if same is not None:
+    if isinstance(same, CommandRow):
         return same
-    refusal = _refusal(press, chat)
+    refusal = same or _refusal(press, chat)
     if refusal is not None:
         _audit_press(press, chat, f"refused: {refusal.reason}", None)
         return refusal
@@ -164,12 +165,30 @@ def _request(press: _Press) -> CommandRow | OpenCommand | Refused:
     return command_row(command)
 
 
-def _same_press(chat: Chat | None, press: _Press) -> CommandRow | None:
+def _same_press(chat: Chat | None, press: _Press) -> CommandRow | Refused | None:
+    """The command that this very request queued before, or what else its key was used for."""
     if chat is None or not press.allowed:
         return None
     rows = Command.objects.select_related("agent", "chat")
     row = rows.filter(agent_id=chat.agent_id, idempotency_key=press.key).first()
-    return command_row(row) if row else None
+    if row is None:
+        return None
+    clash = _clash(row, press)
+    return Refused("key_used", clash, "idempotency_key") if clash else command_row(row)
+
+
+def _clash(first: Command, press: _Press) -> str:
+    """What differs between this press and the first one with its key; empty where nothing."""
+    args = msgspec.json.decode(msgspec.json.encode(press.args))
+    if first.chat_id != press.chat_id:
+        differs = f"chat {first.chat_id}"
+    elif first.kind != press.kind:
+        differs = f"kind {first.kind}"
+    elif msgspec.json.decode(first.args) != args:
+        differs = "other args"
+    else:
+        return ""
+    return f"This key was used for command {first.id} with {differs}: use a new key."
 
 
 def _refusal(press: _Press, chat: Chat | None) -> Refused | None:

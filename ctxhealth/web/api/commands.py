@@ -20,7 +20,13 @@ from ctxhealth.web.api.rendering import command_shape, json_response
 router = Router(tags=["commands"])
 
 CommandId = Annotated[str, Path(min_length=1, max_length=40, pattern=r"^[0-9a-zA-Z-]+$")]
-STATUS_OF_REFUSAL = {"no_right": 403, "server_read_only": 403, "no_chat": 404, "no_command": 404}
+STATUS_OF_REFUSAL = {
+    "no_right": 403,
+    "server_read_only": 403,
+    "no_chat": 404,
+    "no_command": 404,
+    "key_used": 409,
+}
 
 
 @router.post(
@@ -34,7 +40,8 @@ STATUS_OF_REFUSAL = {"no_right": 403, "server_read_only": 403, "no_chat": 404, "
 def press(request: HttpRequest, chat_id: ChatId) -> HttpResponse:
     """Queues a command. The same idempotency key gives the same command again.
 
-    409 while another command that changes the chat is open, with that one.
+    409 while another command that changes the chat is open, with that one (``open_command``), and
+    where the key was used for another chat, kind or args (``key_used``).
     """
     caller = caller_of(request)
     asked = body_of(request, shapes.CommandRequest)

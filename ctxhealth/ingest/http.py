@@ -89,11 +89,13 @@ def _token(request: HttpRequest) -> queries.TokenRow:
             raise BadRequest(403, "browser", name, "agents send neither Origin nor Cookie")
     given = request.headers.get("Authorization", "")
     bearer = given[7:].strip() if given[:7].lower() == "bearer " else ""
-    token = queries.token_check(bearer, now_ms())
+    now = now_ms()
+    token = queries.token_check(bearer, now)
     if token is None:
         raise BadRequest(401, "token", "Authorization", "unknown, expired or revoked token")
     if "ingest" not in token.scopes:
         raise BadRequest(403, "scope", "Authorization", "the token lacks the scope ingest")
+    writes.token_seen(token_id=token.id, last_used_at=token.last_used_at, now=now)
     return token
 
 

@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from ctxhealth import runtime
 from ctxhealth.ops.health import readiness
 from ctxhealth.ops.metrics import exposition
-from ctxhealth.store import people, queries
+from ctxhealth.store import people, queries, writes
 from ctxhealth.store.clock import now_ms
 
 
@@ -44,8 +44,12 @@ async def metrics(request: HttpRequest) -> HttpResponse:
 def may_scrape(request: HttpRequest) -> bool:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        found = queries.token_check(token, now_ms())
-        return found is not None and bool({"read", "operate"} & found.scopes)
+        now = now_ms()
+        found = queries.token_check(token, now)
+        if found is None or not {"read", "operate"} & found.scopes:
+            return False
+        writes.token_seen(token_id=found.id, last_used_at=found.last_used_at, now=now)
+        return True
     return _of_this_machine(request) or people.role_of(request.user) is not None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -53,6 +54,15 @@ def call(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if _writer is not None and _writer.running:
         return _writer.call(fn, *args, **kwargs)
     return _inline(fn, *args, **kwargs)
+
+
+def soon(fn: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Write this when there is time for it; nobody waits, and it may be lost."""
+    if _writer is not None and _writer.running:
+        _writer.enqueue(fn, *args, **kwargs)
+        return
+    with suppress(*AWAY):
+        _inline(fn, *args, **kwargs)
 
 
 async def acall(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

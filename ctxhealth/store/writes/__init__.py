@@ -28,7 +28,13 @@ from ctxhealth.store.writes.people import (
     user_ensure,
     user_set_role,
 )
-from ctxhealth.store.writes.tokens import TokenSecret, token_create, token_revoke, token_used
+from ctxhealth.store.writes.tokens import (
+    TokenSecret,
+    token_create,
+    token_revoke,
+    token_seen,
+    token_used,
+)
 
 __all__ = [
     "OpenCommand",
@@ -50,6 +56,7 @@ __all__ = [
     "login_link_use",
     "token_create",
     "token_revoke",
+    "token_seen",
     "token_used",
     "user_ensure",
     "user_set_role",

@@ -7,10 +7,12 @@ import secrets
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from django.db.models import Q
+
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.models import AgentToken
 from ctxhealth.store.projects import default_project
-from ctxhealth.store.through import call
+from ctxhealth.store.through import call, soon
 from ctxhealth.store.writes.audit import audit
 
 SCOPES = frozenset({"ingest", "command", "read", "operate"})
@@ -54,6 +56,12 @@ def token_used(*, token_id: int, now: int) -> None:
     call(_token_used, token_id, now)
 
 
+def token_seen(*, token_id: int, last_used_at: int | None, now: int) -> None:
+    """The same for a request, which does not wait for it; ``last_used_at`` as it was read."""
+    if last_used_at is None or now - last_used_at >= USED_EVERY_MS:
+        soon(_token_used, token_id, now)
+
+
 def _token_create(
     name: str, scopes: frozenset[str], agent_name: str | None, by: Any, expires_at: int | None
 ) -> TokenSecret:
@@ -91,4 +99,5 @@ def _token_revoke(token_id: int, by: Any) -> bool:
 
 
 def _token_used(token_id: int, now: int) -> None:
-    AgentToken.objects.filter(id=token_id).update(last_used_at=now)
+    stale = Q(last_used_at=None) | Q(last_used_at__lte=now - USED_EVERY_MS)
+    AgentToken.objects.filter(stale, id=token_id).update(last_used_at=now)

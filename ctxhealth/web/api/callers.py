@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja.security import APIKeyCookie, HttpBearer
 
-from ctxhealth.store import people, queries
+from ctxhealth.store import people, queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.web.api.errors import ApiError
 
@@ -31,9 +31,11 @@ class Bearer(HttpBearer):
         return super().__call__(request)
 
     def authenticate(self, request: HttpRequest, token: str) -> Caller:
-        found = queries.token_check(token, now_ms())
+        now = now_ms()
+        found = queries.token_check(token, now)
         if found is None:
             raise ApiError(401, "This token is unknown, expired or revoked.", field="Authorization")
+        writes.token_seen(token_id=found.id, last_used_at=found.last_used_at, now=now)
         operate = "operate" in found.scopes
         return Caller(f"token {found.name}", operate or "read" in found.scopes, operate)
 

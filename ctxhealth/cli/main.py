@@ -75,7 +75,7 @@ def tail_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-subagents", action="store_true", help="leave out the files of its sub-agents"
     )
-    _common(parser)
+    _common(parser, "one for this file, such as `claude-code a6e4c2a0 (k7f2)`")
 
 
 def watch_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +91,7 @@ def watch_arguments(parser: argparse.ArgumentParser) -> None:
         "--since-days", type=float, metavar="N",
         help="leave out files that did not change in the last N days",
     )  # fmt: skip
-    _common(parser)
+    _common(parser, "one for this host and folder, such as `claude-code on myhost (k7f2)`")
 
 
 def replay_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,14 +154,14 @@ def _speed(text: str) -> float:
     return speed
 
 
-def _common(parser: argparse.ArgumentParser) -> None:
+def _common(parser: argparse.ArgumentParser, named: str) -> None:
     parser.add_argument(
         "--url", default=os.environ.get("CTXHEALTH_URL") or DEFAULT_URL,
         help=f"the server; CTXHEALTH_URL or {DEFAULT_URL} if not given",
     )  # fmt: skip
     parser.add_argument("--token", help="an agent token; better in CTXHEALTH_TOKEN or a file")
     parser.add_argument("--token-file", type=Path, help="a file that holds the agent token")
-    parser.add_argument("--agent", help="the agent's name on the pages; the product's if not given")
+    parser.add_argument("--agent", help=f"the agent's name on the pages; if not given {named}")
     parser.add_argument(
         "--text", choices=["excerpt", "none"], default="excerpt",
         help="how much of the text leaves this machine: 400 redacted characters, or none",
@@ -171,6 +171,6 @@ def _common(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--again", action="store_true",
-        help="forget what was sent already and begin anew, for a server that lost it",
+        help="forget what was sent already and begin anew, as a new agent where no name is given",
     )  # fmt: skip
     parser.add_argument("--quiet", "-q", action="store_true", help="say only what went wrong")

@@ -52,7 +52,7 @@ def headline(state: ChatState, now: int | None = None) -> Headline:
     root = _root(state, codes, first)
     parts = _told(state, root, first)
     if state.turns.waiting_since is not None and first != "unanswered":
-        parts.append(_waits(state.turns.waiting_since, now))
+        parts.append(_waits(state, state.turns.waiting_since, now))
     advice = _advice(state, first, root)
     action = f" {advice.text}" if advice is not None else ""
     return Headline(f"{label}: {_lower('; '.join(parts))}.{action}", advice)
@@ -93,7 +93,9 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:] if text[:2].istitle() else text
 
 
-def _waits(since: int, now: int | None) -> str:
+def _waits(state: ChatState, since: int, now: int | None) -> str:
+    if state.link.state == "imported":
+        return f"a user message was unanswered at the end ({clock(since)})"
     if now is None:
         return f"the user has waited since {clock(since)}"
     return f"the user has waited {duration(now - since)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxhealth.core.model import ChatSummary
+from ctxhealth.core.presence import ENDED
 from ctxhealth.store.queries import BoardFilters, BoardRow
 
 
@@ -18,9 +19,13 @@ def matches(filters: BoardFilters, row: BoardRow) -> bool:
         (not filters.states or summary.state in filters.states)
         and all(not want or want == have for want, have in wanted)
         and filters.latched in (None, bool(summary.latches))
-        and filters.waiting in (None, summary.waiting_since is not None)
+        and filters.waiting in (None, _waits(summary))
         and _found(filters.q, row, summary)
     )
+
+
+def _waits(summary: ChatSummary) -> bool:
+    return summary.waiting_since is not None and summary.connection not in ENDED
 
 
 def _found(search: str, row: BoardRow, summary: ChatSummary) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ctxhealth.core.model import Advice, ChatDetail, Connection, LatchView
+from ctxhealth.core.findings.stalls import UNREPORTED
+from ctxhealth.core.model import Advice, ChatDetail, ChatSummary, Connection, LatchView
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def _button(
         action,
         primary=first and not obstacle,
         available=not obstacle,
-        why=obstacle or ("" if first else against.get(kind) or _doubt(kind, detail.latches)),
+        why=obstacle or ("" if first else _doubt(kind, detail.latches) or against.get(kind, "")),
         query=_latch_query(kind, detail.latches),
         busy=bool(obstacle) and obstacle == busy,
     )
@@ -141,13 +142,20 @@ def obstacle_to(kind: str, detail: ChatDetail, *, busy: str = "") -> str:
     summary = detail.summary
     if summary.connection in (Connection.READ_ONLY, Connection.IMPORTED):
         return "Read-only chat: its agent has no command channel."
-    if summary.connection in (Connection.OFFLINE, Connection.CLOSED):
-        return f"The agent is {summary.connection.value}: nothing can reach it."
+    if summary.connection is Connection.CLOSED:
+        return "This chat is closed: nothing can reach it."
+    if not reachable(summary):
+        return "The agent is not connected: nothing can reach it until it is back."
     if kind not in summary.command_kinds:
         return "This agent does not offer it."
     if kind == "clear_latch" and not open_latches(detail.latches):
         return "The agent reports no latch: there is nothing to clear."
     return busy
+
+
+def reachable(summary: ChatSummary) -> bool:
+    """Whether a command of any kind could reach the chat's agent now."""
+    return summary.connection is Connection.LIVE
 
 
 def open_latches(latches: Iterable[LatchView]) -> list[LatchView]:
@@ -156,8 +164,9 @@ def open_latches(latches: Iterable[LatchView]) -> list[LatchView]:
 
 def _doubt(kind: str, latches: Iterable[LatchView]) -> str:
     """An inferred latch has no handle: the press is possible, and the agent will say so."""
-    if kind == "clear_latch" and all(latch.inferred for latch in open_latches(latches)):
-        return "The agent reports no latch; it will refuse."
+    standing = open_latches(latches)
+    if kind == "clear_latch" and standing and all(latch.inferred for latch in standing):
+        return UNREPORTED
     return ""
 
 

@@ -32,6 +32,11 @@ class AuditLine:
     result: str
     tone: str
 
+    @property
+    def later(self) -> bool:
+        """Whether the command has moved on since this was written."""
+        return self.row.command_state is not None and self.row.command_state != self.row.result
+
 
 def line_of(row: AuditRow) -> AuditLine:
     icon, action = _action(row.action)
@@ -50,4 +55,4 @@ def _action(name: str) -> tuple[str, str]:
 def _tone(result: str) -> str:
     if result.startswith(("refused", "failed")):
         return "warning"
-    return "good" if result in ("done", "queued") else "neutral"
+    return "good" if result == "done" else "neutral"

@@ -14,9 +14,10 @@ from ctxhealth.core.model import (
     LatchView,
     Severity,
 )
+from ctxhealth.core.presence import waits
 from ctxhealth.store.queries import CommandRow
 from ctxhealth.web import states
-from ctxhealth.web.actions import Button, buttons_of
+from ctxhealth.web.actions import Button, buttons_of, obstacle_to, reachable
 from ctxhealth.web.format import words
 from ctxhealth.web.receipts import Receipt, receipts_of
 from ctxhealth.web.rows import BoardRowLike
@@ -100,6 +101,8 @@ class ChatPage:
     tone: str
     beyond: int | None
     free: int | None
+    clearable: bool
+    unanswered_at: int | None
     manual: tuple[str, ...] = field(default=())
 
 
@@ -107,7 +110,7 @@ def chat_context(
     detail: ChatDetail, extras: ChatExtras, now: int, *, operate: bool
 ) -> dict[str, Any]:
     summary = detail.summary
-    receipts = receipts_of(extras.commands, extras.attempts)
+    receipts = receipts_of(extras.commands, extras.attempts, reachable=reachable(summary))
     ranked = _by_severity(detail.findings)
     standing = next((receipt for receipt in receipts if not receipt.final), None)
     page = ChatPage(
@@ -123,6 +126,8 @@ def chat_context(
         tone=_tone(summary),
         beyond=_beyond(summary),
         free=summary.headroom.budget,
+        clearable=operate and standing is None and not obstacle_to("clear_latch", detail),
+        unanswered_at=None if waits(summary, now) else summary.waiting_since,
         manual=tuple(_manual(detail)),
     )
     return {

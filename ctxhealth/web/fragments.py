@@ -62,7 +62,7 @@ def board_rows(
     """``row-<id>`` -> its ``<tr>``; with ``operate`` the row offers its actions."""
     template = get_template("web/regions/board_row.html")
     base = {"now": now_ms, "oob": oob, "operate": operate}
-    return {f"row-{row.id}": template.render({**base, "row": row_of(row)}) for row in rows}
+    return {f"row-{row.id}": template.render({**base, "row": row_of(row, now_ms)}) for row in rows}
 
 
 def board_header(

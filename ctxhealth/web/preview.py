@@ -44,6 +44,19 @@ class Preview:
     offer_continue: bool = False
     continue_on: bool = False
 
+    @property
+    def useless(self) -> str:
+        """Why the fallback would free nothing; empty where it would, or where nobody knows."""
+        plan = self.plan
+        if plan is None or plan.after < plan.before:
+            return ""
+        if plan.outcome == "not_needed":
+            return (
+                f"Nothing to free: {number(plan.before)} tokens are within the target of "
+                f"{number(plan.target)} already."
+            )
+        return f"Nothing to free: no part of the {number(plan.before)} tokens can be made smaller."
+
 
 _LEVELS = {
     "large_message": "Cut large messages head and tail",
@@ -187,8 +200,6 @@ def _plan_notes(plan: Plan | None, why: str, *, own: bool) -> Sequence[str]:
             "This agent does not share text; sizes are enough to plan, and the sizes after a cut "
             "are estimates."
         )
-    if plan.outcome == "nothing_foldable":
-        notes.append("Nothing can be made smaller: the press would be honest but useless.")
     if plan.outcome == "floor_exceeds_target":
         notes.append(
             f"All levels together reach {number(plan.floor)}, above the target of "

@@ -99,10 +99,13 @@ def _stations(state: str) -> tuple[Station, ...]:
     )
 
 
-def receipts_of(commands: Iterable[CommandRow], attempts: Iterable[AttemptView]) -> list[Receipt]:
-    """Newest first. Undo is offered for the last fallback until the next compaction begins."""
+def receipts_of(
+    commands: Iterable[CommandRow], attempts: Iterable[AttemptView], *, reachable: bool = True
+) -> list[Receipt]:
+    """Newest first. Undo is offered for the last fallback until the next compaction begins,
+    while the agent is ``reachable``."""
     listed = list(commands)
-    undoable = _undoable(listed, list(attempts))
+    undoable = _undoable(listed, list(attempts)) if reachable else ""
     return [receipt_of(command, undo=command.id == undoable) for command in listed]
 
 

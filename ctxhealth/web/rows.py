@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ctxhealth.core.model import AttemptBrief, ChatSummary, Severity
+from ctxhealth.core.presence import waits
 from ctxhealth.web import states
 from ctxhealth.web.format import number, percent, plural, short
 from ctxhealth.web.strip import Strip, strip_of
@@ -54,10 +55,12 @@ class Row:
     change: str
     last: str
     replies: str
+    waiting: int | None
     actions: tuple[RowAction, ...]
 
 
-def row_of(row: BoardRowLike) -> Row:
+def row_of(row: BoardRowLike, now: int) -> Row:
+    """``now`` tells a user who waits from a transcript that ended without an answer."""
     summary = row.summary
     last = summary.last_compaction
     return Row(
@@ -78,6 +81,7 @@ def row_of(row: BoardRowLike) -> Row:
         change=f"{short(last.before)} → {short(last.after)}" if last else "",
         last=_last(last) if last else "",
         replies=_replies(summary),
+        waiting=summary.waiting_since if waits(summary, now) else None,
         actions=tuple(_actions(summary)),
     )
 

@@ -76,7 +76,7 @@ def strip_svg(strip: Strip, size: str) -> SafeString:
         size,
         height,
         strip.name,
-        _frame(strip, top, bar),
+        _frame(strip, top, bar, known=not large),
         _rects(strip.pieces, top, bar, titles=large),
         _extras(strip, top, bar),
         _ticks(strip.ticks, top, bar),
@@ -84,11 +84,13 @@ def strip_svg(strip: Strip, size: str) -> SafeString:
     )
 
 
-def _frame(strip: Strip, top: int, bar: int) -> SafeString:
+def _frame(strip: Strip, top: int, bar: int, *, known: bool) -> SafeString:
+    """``known`` draws what is free plainly, whatever the reading is of: beside another strip a
+    hatched ground would read as a reserve."""
     width = strip.window_x or WINDOW_SHARE
     return format_html(
         '<rect class="f-{}" y="{}" width="{}" height="{}"/>',
-        _frame_kind(strip),
+        ("window" if strip.window_x else "nowindow") if known else _frame_kind(strip),
         top,
         _p(width),
         bar,

@@ -49,11 +49,11 @@ def test_a_viewer_gets_no_button() -> None:
 
 
 def test_a_read_only_chat_offers_no_button() -> None:
-    assert row_of(factories.fleet()[6]).actions == ()
+    assert row_of(factories.fleet()[6], NOW).actions == ()
 
 
 def test_clear_latch_is_offered_where_a_latch_stands() -> None:
-    kinds = [[a.kind for a in row_of(chat).actions] for chat in factories.fleet()[:3]]
+    kinds = [[a.kind for a in row_of(chat, NOW).actions] for chat in factories.fleet()[:3]]
     assert kinds == [
         ["compact_fallback"],
         ["compact_fallback"],

@@ -130,6 +130,12 @@ def _advise_stalled(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
     return (fallback_advice(state),)
 
 
+NO_LATCH = "No latch is set: there is nothing to clear."
+UNREPORTED = (
+    "The agent reports no latch; one is inferred. Asking it to clear will most likely be refused."
+)
+
+
 def _against_stalled(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
     compactions = state.compactions
     found: list[Advice] = []
@@ -137,8 +143,9 @@ def _against_stalled(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
         calls = plural(compactions.summarizer_row, "time")
         why = f"The summarizer failed {calls}: it {say_error(compactions.summarizer_class)}."
         found.append(against("compact_summarize", why))
-    if all(record.view.inferred for record in state.latches.open.values()):
-        found.append(against("clear_latch", "No latch is set: there is nothing to clear."))
+    standing = state.latches.open.values()
+    if all(record.view.inferred for record in standing):
+        found.append(against("clear_latch", UNREPORTED if standing else NO_LATCH))
     return tuple(found)
 
 

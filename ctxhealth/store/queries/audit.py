@@ -12,6 +12,8 @@ from ctxhealth.store.models import AuditEntry
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditRow:
+    """``result`` is what was recorded; ``command_state`` is where its command stands now."""
+
     id: int
     at: int
     by: str
@@ -24,6 +26,7 @@ class AuditRow:
     detail: dict[str, Any]
     ip: str
     request_id: str
+    command_state: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +39,7 @@ def audit_page(
     before: int | None = None, limit: int = 100, chat: int | None = None, action: str = ""
 ) -> AuditPage:
     """Entries with an id below ``before``; ``next`` is the ``before`` of the next page."""
-    entries = AuditEntry.objects.order_by("-id")
+    entries = AuditEntry.objects.select_related("command").order_by("-id")
     if before is not None:
         entries = entries.filter(id__lt=before)
     if chat is not None:
@@ -59,6 +62,7 @@ def _row(entry: AuditEntry) -> AuditRow:
         target=entry.target,
         chat=entry.chat_id,
         command=entry.command_id,
+        command_state=entry.command.state if entry.command else None,
         reason=entry.reason,
         result=entry.result,
         detail=msgspec.json.decode(entry.detail) if entry.detail else {},

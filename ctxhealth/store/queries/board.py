@@ -10,6 +10,7 @@ import msgspec
 from django.db.models import Count, Q, QuerySet
 
 from ctxhealth.core.model import ChatSummary
+from ctxhealth.core.presence import ENDED
 from ctxhealth.store.models import Chat
 from ctxhealth.store.queries.board_order import (
     after,
@@ -145,7 +146,8 @@ def _filtered(chats: QuerySet[Chat], filters: BoardFilters) -> QuerySet[Chat]:
     if filters.latched is not None:
         chats = chats.filter(latched=filters.latched)
     if filters.waiting is not None:
-        chats = chats.filter(waiting_since__isnull=not filters.waiting)
+        waits = Q(waiting_since__isnull=False) & ~Q(connection__in=ENDED)
+        chats = chats.filter(waits if filters.waiting else ~waits)
     for word in filters.q.split()[:8]:
         chats = chats.filter(
             Q(title__icontains=word)

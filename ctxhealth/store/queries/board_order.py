@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from django.db.models import Expression, F, Q, QuerySet, Value
+from django.db.models import Case, Expression, F, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Lower, NullIf
 
+from ctxhealth.core.model import Connection
 from ctxhealth.store.models import Chat
 
 FAR = 2**53
+LATER = 2**51  # beyond every time, and short of FAR
 DEFAULT = ""
+_NOBODY_THERE = (Connection.READ_ONLY, Connection.IMPORTED, Connection.CLOSED)
 
 
 class BadCursor(ValueError):
@@ -46,8 +49,15 @@ def _most(column: str) -> Coalesce:
     return Coalesce(Value(0) - F(column), Value(FAR))
 
 
+def _waiting(sign: int) -> Coalesce:
+    """Users of chats that are going on before those whom a transcript or an ended chat left."""
+    there = F("waiting_since") * Value(sign)
+    gone = When(connection__in=_NOBODY_THERE, then=there + Value(LATER))
+    return Coalesce(Case(gone, default=there), Value(FAR))
+
+
 _SEVERITY = Key("severity", F("severity_rank"))
-_WAITS = Key("waits", _least("waiting_since"))
+_WAITS = Key("waits", _waiting(1))
 _ROOM = Key("room", _least("headroom_trigger"))
 _ID = Key("key", F("id"))
 _TITLE = Key("named", Lower(Coalesce(NullIf(F("title"), Value("")), F("external_id"))), text=True)
@@ -69,8 +79,8 @@ ORDERS: dict[str, tuple[Key, ...]] = {
     "-headroom": _by(_most("headroom_trigger")),
     "compaction": _by(_most("compacted_at")),
     "-compaction": _by(_least("compacted_at")),
-    "waiting": _by(_least("waiting_since")),
-    "-waiting": _by(_most("waiting_since")),
+    "waiting": _by(_waiting(1)),
+    "-waiting": _by(_waiting(-1)),
 }
 
 

@@ -14,7 +14,7 @@ from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import ChatRow, CommandRow
 from ctxhealth.web.access import PageRequest, may_operate, member, refuse, why_not_operate
-from ctxhealth.web.actions import ACTIONS, obstacle_to, open_latches
+from ctxhealth.web.actions import ACTIONS, obstacle_to, open_latches, reachable
 from ctxhealth.web.forms import PressForm
 from ctxhealth.web.origin import address_of, request_id_of
 from ctxhealth.web.preview import preview_of
@@ -164,7 +164,11 @@ def _receipt_context(
 ) -> dict[str, Any]:
     """The receipt with what followed it: the continued turn, and Undo while it is possible."""
     receipts = (
-        receipts_of(queries.chat_commands(chat.id, limit=20), queries.chat_attempts(chat.id))
+        receipts_of(
+            queries.chat_commands(chat.id, limit=20),
+            queries.chat_attempts(chat.id),
+            reachable=reachable(chat.summary),
+        )
         if chat
         else []
     )

@@ -246,7 +246,7 @@ class Unit:
         return held.chat_seq
 
     def heard_of(self, chat: int, conn_no: int) -> None:
-        """Note which connection the chat's log last spoke of; 0: of none."""
+        """Note which connection the chat's log last spoke of; negative: of its end."""
         touched = self.changes.get(chat)
         if touched is not None:
             touched[0].conn_no = conn_no

@@ -16,6 +16,7 @@ from ctxhealth.store.models import Agent, Chat, Checkpoint, Event, Stream
 from ctxhealth.store.through import acall, call
 from ctxhealth.store.verify import verify
 from ctxhealth.store.writer import Writer
+from ctxhealth.store.writes.agents import Connected
 from tests.store.conftest import SECONDS, Sender, connect_agent
 from tests.store.streams import event, intakes, message, opened, session
 
@@ -306,6 +307,54 @@ def test_transcripts_are_folded_in_their_own_time(sender: Sender) -> None:
     assert summary.connection.value == "read_only"
     writes.chats_announce(agent=at.stream.agent, conn_no=at.conn_no, connected=False, reason="bye")
     assert queries.board_page().rows[0].summary.connection.value == "imported"
+
+
+def test_a_reading_connection_is_told_only_to_the_chats_it_reads(sender: Sender) -> None:
+    first = connect_agent(read_only=True, commands=[])
+    sender.send(first, [opened(1, "old"), opened(2, "read")])
+    old, read = (found.id for found in map(found_chat, ("old", "read")))
+    announce(first, connected=False)
+    again = connect_agent(read_only=True, commands=[])
+    announce(again, connected=True)
+    assert types_of(old)[-1] == types_of(read)[-1] == "server.disconnected"
+    sender.send(again, [message(3, "read")])
+    announce(again, connected=False)
+    assert types_of(old) == ["server.connected", "chat.opened", "server.disconnected"]
+    assert types_of(read)[3:] == ["server.connected", "message.added", "server.disconnected"]
+    assert verify().problems == []
+
+
+def test_a_reading_connection_that_was_late_comes_back_where_it_was_missed(
+    sender: Sender,
+) -> None:
+    before = connect_agent(read_only=True, commands=[])
+    sender.send(before, [opened(1, "old")])
+    announce(before, connected=False)
+    at = connect_agent(read_only=True, commands=[])
+    sender.send(at, [opened(2, "read")])
+    for connected in (False, True):
+        announce(at, connected=connected)
+    assert types_of(found_chat("read").id)[2:] == ["server.disconnected", "server.connected"]
+    assert types_of(found_chat("old").id)[2:] == ["server.disconnected"]
+    announce(at, connected=False)
+    assert found_chat("read").summary.connection.value == "imported"
+
+
+def announce(at: Connected, *, connected: bool) -> None:
+    assert (
+        writes.chats_announce(agent=at.stream.agent, conn_no=at.conn_no, connected=connected)
+        is None
+    )
+
+
+def found_chat(name: str) -> queries.ChatRow:
+    found = queries.chat_find("a1", name)
+    assert found is not None
+    return found
+
+
+def types_of(chat: int) -> list[str]:
+    return [row.type for row in queries.chat_events(chat)]
 
 
 @pytest.mark.asyncio

@@ -61,6 +61,8 @@ def chats_announce(
 ) -> int | None:
     """Append connected or disconnected to the agent's open chats, a bounded number at a time.
 
+    Chats that are only read hear of a connection with their first event in it: a tree of
+    thousands of old sessions would otherwise get two events each for every look at it.
     Returns the chat to go on after, None when done.
     """
     return call(_announce, agent, conn_no, connected, reason, after, limit)
@@ -137,7 +139,10 @@ def _announce(
         return None
     caps = msgspec.json.decode(owner.caps)
     rows = Chat.objects.filter(agent_id=agent, closed=False, id__gt=after).order_by("id")
-    if connected:
+    if connected and caps.get("read_only"):
+        # Back after it was late: those that this connection has told of its silence.
+        rows = rows.filter(conn_no=-conn_no)
+    elif connected:
         rows = rows.exclude(conn_no=conn_no).filter(last_event_at__gte=now_ms() - ANNOUNCED_MS)
     else:
         # A chat that never heard of this connection has nothing to lose by its end.
@@ -177,7 +182,7 @@ def _announce_disconnected(work: Unit, chat: int, conn_no: int, reason: str) -> 
         ),
     )
     # Whatever this connection still brings says "connected" again before it.
-    work.heard_of(chat, 0)
+    work.heard_of(chat, -conn_no)
 
 
 def _tick(now: int | None, limit: int) -> int:

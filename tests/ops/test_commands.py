@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import Settings
 
 from ctxhealth.ops import doctor
-from ctxhealth.store import queries
+from ctxhealth.store import people, queries, writes
 from ctxhealth.store.clock import now_ms
 from tests.live.world import Agent
 
@@ -38,6 +39,43 @@ def test_a_token_that_makes_no_sense_is_refused_with_the_field(
     with pytest.raises(CommandError, match=r"^(scopes|name): "):
         run("issue_token", *args)
     assert queries.tokens_list() == []
+
+
+def test_a_person_is_made_with_a_role_and_a_login_for_one_use(transactional_db: None) -> None:
+    link = run("person", "grace", "--role", "operator").strip()
+    token = link.rstrip("/").rpartition("/")[2]
+    user = writes.login_link_use(token=token)
+    assert user is not None and user.get_username() == "grace"
+    assert people.role_of(user) == "operator"
+    assert writes.login_link_use(token=token) is None
+
+
+def test_a_person_has_the_last_role_given_and_no_other(transactional_db: None) -> None:
+    run("person", "grace", "--role", "admin")
+    run("person", "grace", "--role", "viewer")
+    assert people.role_of(User.objects.get()) == "viewer"
+
+
+def test_a_disabled_person_has_no_role_and_no_way_in_until_given_one(
+    transactional_db: None,
+) -> None:
+    link = run("person", "grace", "--role", "operator").strip()
+    assert "disabled" in run("person", "grace", "--disable")
+    assert people.role_of(User.objects.get()) is None
+    assert writes.login_link_use(token=link.rstrip("/").rpartition("/")[2]) is None
+    run("person", "grace", "--role", "operator")
+    assert people.role_of(User.objects.get()) == "operator"
+
+
+@pytest.mark.parametrize(
+    "args", [("a b", "--role", "viewer"), ("x",), ("x", "--disable"), ("x", "--role", "king")]
+)
+def test_a_person_that_makes_no_sense_is_refused(
+    transactional_db: None, args: tuple[str, ...]
+) -> None:
+    with pytest.raises(CommandError):
+        run("person", *args)
+    assert not User.objects.exists()
 
 
 def test_verify_is_content_with_what_was_stored(robot: Agent) -> None:

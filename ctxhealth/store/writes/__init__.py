@@ -25,7 +25,9 @@ from ctxhealth.store.writes.overrides import window_override_end, window_overrid
 from ctxhealth.store.writes.people import (
     login_link_create,
     login_link_use,
+    user_disable,
     user_ensure,
+    user_give,
     user_set_role,
 )
 from ctxhealth.store.writes.tokens import (
@@ -58,7 +60,9 @@ __all__ = [
     "token_revoke",
     "token_seen",
     "token_used",
+    "user_disable",
     "user_ensure",
+    "user_give",
     "user_set_role",
     "window_override_end",
     "window_override_set",

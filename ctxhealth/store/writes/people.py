@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.models import LoginLink
@@ -28,6 +29,19 @@ def user_set_role(*, user: Any, role: Role | None, by: Any = None) -> None:
     call(_user_set_role, user, role, by)
 
 
+def user_give(*, username: str, role: Role, by: Any = None) -> Any:
+    """The user of that name with exactly that role, made or enabled where need be.
+
+    Raises ValueError naming the field and the reason.
+    """
+    return call(_user_give, _name(username), role, by)
+
+
+def user_disable(*, username: str, by: Any = None) -> bool:
+    """Refuse this person from now on, in open sessions too; False where there is no such one."""
+    return call(_user_disable, username, by)
+
+
 def login_link_create(*, user: Any, minutes: int = LOGIN_MINUTES) -> str:
     """The path of a login that works once; only its hash is kept."""
     return call(_login_link_create, user, minutes)
@@ -45,6 +59,31 @@ def _user_ensure(username: str, role: Role) -> Any:
         user = model.objects.create_user(username=username)
     user.groups.add(_group(role))
     return user
+
+
+def _name(username: str) -> str:
+    try:
+        # Django's own rule for names: its length and its characters.
+        get_user_model()(username=username).clean_fields(exclude=["password"])
+        return username
+    except ValidationError as error:
+        raise ValueError(f"name: {' '.join(error.messages).rstrip('.')}") from error
+
+
+def _user_give(username: str, role: Role, by: Any) -> Any:
+    user = _user_ensure(username, role)
+    if not user.is_active:
+        user.is_active = True
+        user.save(update_fields=["is_active"])
+    _user_set_role(user, role, by)
+    return user
+
+
+def _user_disable(username: str, by: Any) -> bool:
+    changed = get_user_model().objects.filter(username=username).update(is_active=False)
+    if changed:
+        audit(action="user.disable", result="done", by=by, target=username)
+    return bool(changed)
 
 
 def _user_set_role(user: Any, role: Role | None, by: Any) -> None:

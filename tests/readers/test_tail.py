@@ -19,7 +19,7 @@ from tests.client.server import TOKEN, Server, eventually
 from tests.readers.conftest import Command, interrupt
 from tests.readers.pi_session import PiSession
 from tests.readers.rollout import Rollout
-from tests.readers.session import SESSION, Session, call, loads, text
+from tests.readers.session import SESSION, Session, call, loads, text, thinking
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -201,6 +201,35 @@ def test_a_growing_file_is_followed(server: Server, start: Start, tmp_path: Path
     assert (code, err) == (0, "")
     assert "2 requests" in out
     assert server.events("note") == []
+
+
+def test_a_reply_without_a_stop_reason_is_shown_after_a_restart_and_grows_into_one(
+    server: Server, start: Start, tmp_path: Path
+) -> None:
+    session = Session()
+    session.turn("m1", 20_000)
+    session.prompt()
+    session.reply("m2", 21_000, thinking("hm"))
+    path = session.write(tmp_path / "s.jsonl")
+    process = start("tail", path, "--follow")
+    eventually(lambda: len(server.events("turn.started")) == 2, "the second prompt")
+    process.kill()
+    process.wait()
+    session.reply("m2", 21_000, text("Let me look."))
+    session.write(path)
+    process = start("tail", path, "--follow")
+    eventually(lambda: replies(server) == [20_000, 21_000], "the reply as far as it came")
+    process.kill()
+    process.wait()
+    session.reply("m2", 21_000, call("t1"))
+    session.result("t1")
+    session.answer("m3", 22_000)
+    session.write(path)
+    start("tail", path, "--follow")
+    eventually(lambda: replies(server) == [20_000, 21_000, 22_000], "the rest of the turn")
+    assert len(server.events("turn.started")) == 2
+    outcomes = [event["outcome"] for event in server.events("turn.ended")]
+    assert outcomes == ["answered", "answered"]
 
 
 def test_a_file_cut_and_written_again_is_not_counted_twice(

@@ -86,6 +86,10 @@ OFFERED_ON_ADVICE = ("repair_pairs", "rescue", "stop_turn")
 """Shown only where a finding or a latch recommends them."""
 
 
+FOLLOWED = (Connection.READ_ONLY, Connection.IMPORTED)
+READ_ONLY = "Read-only chat: its agent has no command channel."
+
+
 @dataclass(frozen=True, slots=True)
 class Button:
     """One action on a chat's page. ``why`` says what speaks against it, or why it cannot be;
@@ -140,8 +144,10 @@ def _button(
 def obstacle_to(kind: str, detail: ChatDetail, *, busy: str = "") -> str:
     """Why this cannot be pressed now, said before the press; empty where it can."""
     summary = detail.summary
-    if summary.connection in (Connection.READ_ONLY, Connection.IMPORTED):
-        return "Read-only chat: its agent has no command channel."
+    if summary.connection in FOLLOWED:
+        return READ_ONLY
+    if summary.connection is Connection.POSTS:
+        return "This agent reports by HTTP: it has no command channel."
     if summary.connection is Connection.CLOSED:
         return "This chat is closed: nothing can reach it."
     if not reachable(summary):

@@ -14,10 +14,10 @@ from ctxhealth.core.model import (
     LatchView,
     Severity,
 )
-from ctxhealth.core.presence import waits
+from ctxhealth.core.presence import ENDED, waits
 from ctxhealth.store.queries import CommandRow
 from ctxhealth.web import states
-from ctxhealth.web.actions import Button, buttons_of, obstacle_to, reachable
+from ctxhealth.web.actions import FOLLOWED, READ_ONLY, Button, buttons_of, obstacle_to, reachable
 from ctxhealth.web.format import words
 from ctxhealth.web.receipts import Receipt, receipts_of
 from ctxhealth.web.rows import BoardRowLike
@@ -102,6 +102,8 @@ class ChatPage:
     beyond: int | None
     free: int | None
     clearable: bool
+    followed: str
+    ended: bool
     unanswered_at: int | None
     manual: tuple[str, ...] = field(default=())
 
@@ -127,6 +129,8 @@ def chat_context(
         beyond=_beyond(summary),
         free=summary.headroom.budget,
         clearable=operate and standing is None and not obstacle_to("clear_latch", detail),
+        followed=READ_ONLY if summary.connection in FOLLOWED else "",
+        ended=summary.connection in ENDED,
         unanswered_at=None if waits(summary, now) else summary.waiting_since,
         manual=tuple(_manual(detail)),
     )

@@ -25,8 +25,13 @@ def series_of(
     latches: Iterable[LatchView],
     commands: Iterable[CommandRow],
     events: Sequence[EventRow],
+    *,
+    ended_at: int | None = None,
 ) -> dict[str, Any]:
-    """Columns of the load series in ms and tokens (None unknown), and lanes of marks."""
+    """Columns of the load series in ms and tokens (None unknown), and lanes of marks.
+
+    What stands open in a chat that is over lasts until ``ended_at``, not until now.
+    """
     return {
         "at": [point.at for point in points],
         "seq": [point.chat_seq for point in points],
@@ -37,9 +42,9 @@ def series_of(
         "budget": [point.budget for point in points],
         "window": [point.window for point in points],
         "lanes": {
-            "turns": _turns(events),
+            "turns": _until(ended_at, _turns(events)),
             "compactions": [_attempt(a) for a in attempts if a.finished_at or a.started_at],
-            "latches": [_latch(latch) for latch in latches],
+            "latches": _until(ended_at, [_latch(latch) for latch in latches]),
             "replies": [_trouble(event) for event in events if event.type in _TROUBLE],
             "commands": [_command(command) for command in commands],
         },
@@ -52,6 +57,10 @@ _TROUBLE = {
     "guard.refused": "guard refused to send",
     "agent.stopped": "agent stopped",
 }
+
+
+def _until(ended_at: int | None, bands: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**band, "to": band["to"] or ended_at} for band in bands]
 
 
 def _turns(events: Iterable[EventRow]) -> list[dict[str, Any]]:

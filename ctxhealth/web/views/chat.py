@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ctxhealth.core.model import ReadingPoint
+from ctxhealth.core.presence import ENDED
 from ctxhealth.store import queries
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import ChatRow
@@ -80,6 +81,7 @@ def _series(chat: ChatRow) -> tuple[list[ReadingPoint], dict[str, Any]]:
         queries.chat_latches(chat.id),
         queries.chat_commands(chat.id),
         queries.chat_events(chat.id, limit=LANE_EVENTS, types=LANE_TYPES),
+        ended_at=chat.summary.last_event_at if chat.summary.connection in ENDED else None,
     )
 
 

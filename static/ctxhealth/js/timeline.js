@@ -40,10 +40,15 @@
   const columns = () => {
     const x = data.at.map((ms) => ms / 1000);
     const soft = (i) => data.load[i] != null && (!data.measured[i] || data.measured[i - 1] === false || data.measured[i + 1] === false);
-    return [x, data.load.map((v, i) => (data.measured[i] ? v : null)), data.load.map((v, i) => (soft(i) ? v : null)), data.trigger, data.budget, data.window];
+    const most = ceiling();
+    const drawn = data.load.map((v) => (v != null && v > most ? null : v));
+    return [x, drawn.map((v, i) => (data.measured[i] ? v : null)), drawn.map((v, i) => (soft(i) ? v : null)), data.trigger, data.budget, data.window];
   };
   const known = () => data.load.some((v) => v != null);
-  const highest = () => Math.max(1000, ...[data.load, data.trigger, data.budget].flat().filter((v) => v != null));
+  const numbers = (...lists) => lists.flat().filter((v) => v != null);
+  // A count beyond twice every window cannot be a prompt: it stands at the edge and leaves the scale to the others.
+  const ceiling = () => { const lines = numbers(data.window, data.budget, data.trigger); return lines.length ? 2 * Math.max(...lines) : Infinity; };
+  const highest = () => { const most = ceiling(); return Math.max(1000, ...numbers(data.load, data.trigger, data.budget).filter((v) => v <= most)); };
 
   // The axis holds readings and marks alike, and half a minute where there is only one moment.
   const span = () => {
@@ -89,6 +94,31 @@
     LANES.forEach((name, lane) => ctx.fillText(name, left - 6 * px, base + (lane + 0.5) * LANE * px));
     ctx.restore();
   };
+  // What lies beyond the scale: an arrow at the upper edge with its number.
+  const drawBeyond = (u) => {
+    const ctx = u.ctx;
+    const px = devicePixelRatio;
+    const most = ceiling();
+    const right = u.bbox.left + u.bbox.width;
+    const y = u.bbox.top + 6 * px;
+    ctx.save();
+    ctx.font = `${11 * px}px ${getComputedStyle(document.body).fontFamily}`;
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    ctx.fillStyle = ink.warning;
+    let free = -Infinity; // where the last number ended: the next one must not touch it
+    data.load.forEach((v, i) => {
+      if (v == null || v <= most) return;
+      const x = u.valToPos(data.at[i] / 1000, "x", true);
+      if (x < u.bbox.left || x > right) return;
+      ctx.beginPath(); ctx.moveTo(x, y - 5 * px); ctx.lineTo(x + 5 * px, y + 4 * px); ctx.lineTo(x - 5 * px, y + 4 * px); ctx.fill();
+      const text = `${Math.round(v / 1000)}k`;
+      const width = ctx.measureText(text).width;
+      const at = x + 8 * px + width > right ? x - 8 * px - width : x + 8 * px;
+      if (at > free) { ctx.fillText(text, at, y); free = at + width + 12 * px; }
+    });
+    ctx.restore();
+  };
   // Shape and colour: a state is never colour alone.
   const shape = (ctx, tone, x, y, r) => {
     ctx.beginPath();
@@ -120,7 +150,7 @@
     width: box.clientWidth, height: HEIGHT, tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
     padding: [8, 30, 0, 0], legend: { show: false },
     cursor: { drag: { x: true, y: false }, points: { size: 6 } },
-    scales: { x: { time: true, range: (u, min, max) => (plot && plot.zoomed ? [min, max] : span()) }, y: { range: () => { const top = highest() * 1.06; return [-top * FOOT / (HEIGHT - 40 - FOOT), top]; } } },
+    scales: { x: { time: true, range: (u, min, max) => (plot && plot.zoomed ? [min, max] : span()) }, y: { range: () => { const top = highest() * (numbers(data.load).some((v) => v > ceiling()) ? 1.2 : 1.06); return [-top * FOOT / (HEIGHT - 40 - FOOT), top]; } } },
     axes: [
       { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 28, space: 84, incrs: STEPS, values: (u, list, axis, space, step) => list.map((s, i) => stamp(s, list[i - 1], step)) },
       { stroke: ink.dim, grid: { stroke: ink.line, width: 1 }, ticks: { show: false }, size: 82, splits: (u, a, min, max, step) => { const out = []; for (let v = 0; v <= max; v += step) out.push(v); return out; }, values: (u, list) => list.map((v) => (!known() ? "" : v >= 1000 ? `${Math.round(v / 1000)}k` : v)) },
@@ -133,7 +163,7 @@
       { label: "budget", stroke: ink.critical, width: 1.5, dash: [6, 4], points: { show: false } },
       { label: "window", stroke: ink.dim, width: 1, points: { show: false } },
     ],
-    hooks: { draw: [drawLanes], setCursor: [tell], setSelect: [(u) => { if (u.select.width > 0) u.zoomed = true; }] },
+    hooks: { draw: [drawLanes, drawBeyond], setCursor: [tell], setSelect: [(u) => { if (u.select.width > 0) u.zoomed = true; }] },
   });
 
   const build = () => {

@@ -20,7 +20,7 @@ from ctxhealth.core.wording import plural
 from ctxhealth.readers.base import Reader
 
 # Files that changed lately are looked at often, the tree as a whole as often as it is cheap.
-_HOT_S = 0.5
+_HOT_S = 0.25
 _HOT_FOR_NS = 10 * 60 * 1_000_000_000
 _SCAN_LEAST_S, _SCAN_MOST_S = 2.0, 30.0
 _SCAN_SHARE = 20

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -73,6 +74,10 @@ def chats(server: RealServer) -> dict[tuple[str, str], tuple[int, int | None]]:
     }
 
 
+def _are(server: RealServer, expected: dict[tuple[str, str], tuple[int, int]]) -> bool:
+    return chats(server) == expected
+
+
 def test_two_tails_and_a_watch_run_side_by_side_and_no_chat_mixes_them(
     real: RealServer, start: Start, tmp_path: Path
 ) -> None:
@@ -92,7 +97,7 @@ def test_two_tails_and_a_watch_run_side_by_side_and_no_chat_mixes_them(
             session.reply(f"m{number}", 20_000 + number, text("No stop reason."))
             session.write(path)
         grown = dict.fromkeys(keys, (number, 20_000 + number))
-        eventually(lambda grown=grown: chats(real) == grown, f"turn {number}", 30)
+        eventually(partial(_are, real, grown), f"turn {number}", 30)
     assert [process.poll() for process in processes] == [None, None, None]
     for process in processes:
         code, _, err = interrupt(process)

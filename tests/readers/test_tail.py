@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 def replies(server: Server) -> list[int]:
     return loads(server.events())
+
+
+def _has(server: Server, count: int) -> bool:
+    return len(replies(server)) >= count
 
 
 def test_a_whole_file_arrives_and_is_shown_where_it_is(
@@ -285,7 +290,7 @@ def test_killed_between_any_two_steps_it_sends_nothing_twice_and_loses_nothing(
     expected = [20_000 + number for number in range(3_000)]
     for seen in (1, 400, 1_500):
         process = start("tail", path)
-        eventually(lambda seen=seen: len(replies(server)) >= seen, "some replies", 30)
+        eventually(partial(_has, server, seen), "some replies", 30)
         process.kill()
         process.wait()
     assert command("tail", path) == 0

@@ -100,3 +100,15 @@ def test_a_cursor_of_another_order_is_refused(peopled: Sender, other: str) -> No
 def test_an_order_that_does_not_exist_is_refused(transactional_db: None) -> None:
     with pytest.raises(BadSort, match="sort: must be one of"):
         queries.board_page(queries.BoardFilters(sort="id; drop table"))
+
+
+@pytest.mark.parametrize("sort", ["", "waiting", "-waiting"])
+def test_a_transcript_without_an_answer_never_stands_above_a_user_who_waits(
+    sender: Sender, sort: str
+) -> None:
+    events = [opened(1, "old"), event(2, "turn.started", "old", turn="t1")]
+    sender.send(connect_agent("transcripts", read_only=True), events)
+    events = [opened(1, "here"), event(2, "turn.started", "here", turn="t1"), opened(3, "calm")]
+    sender.send(connect_agent("worker"), events)
+    names = [row.external_id for row in paged(sort)]
+    assert names == (["here", "old", "calm"])

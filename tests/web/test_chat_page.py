@@ -22,13 +22,17 @@ from ctxhealth.web.blocks import names_of
 from ctxhealth.web.chat_page import ChatExtras
 from ctxhealth.web.icicle import cells_of
 from ctxhealth.web.receipts import receipt_of, receipts_of
+from ctxhealth.web.series import series_of
 from tests.web import factories
 from tests.web.factories import MINUTE, NOW, FakeChat
 from tests.web.markup import read
 
 
 def region(name: str, summary: object = None, *, operate: bool = True, **extras: object) -> str:
-    detail = factories.detail(summary) if summary else factories.detail()  # type: ignore[arg-type]
+    told = {n: extras.pop(n) for n in ("findings", "standing") if n in extras}
+    if "standing" in told:
+        told["latches"] = told.pop("standing")
+    detail = factories.detail(summary, **told)  # type: ignore[arg-type]
     chat = FakeChat(id=1, agent="worker-3", external_id="chat-az", summary=detail.summary)
     more = ChatExtras(chat=chat, **extras)  # type: ignore[arg-type]
     html = fragments.chat_regions(detail, more, NOW, operate=operate, only=[name])
@@ -281,3 +285,42 @@ def test_a_chat_is_shown_as_grave_as_what_is_wrong_with_it(severity: Severity) -
     html = region("headline", summary)
     assert f'data-tone="{severity.value}"' in html
     assert f'class="state {severity.value}"' in html
+
+
+@pytest.mark.parametrize("connection", [Connection.READ_ONLY, Connection.IMPORTED])
+def test_a_read_only_chat_offers_only_written_steps(connection: Connection) -> None:
+    step = factories.finding(recommended=(Advice(action="manual", text="Run /compact."),))
+    for name in ("headline", "latches", "commands", "findings"):
+        html = region(name, factories.healthy(connection=connection), findings=(step,),
+                      standing=(factories.latch(),), latches=[factories.latch()],
+                      commands=[factories.command(state="succeeded", backup="b.json")])  # fmt: skip
+        assert "/act/" not in html, name
+        assert 'role="button"' not in html, name
+
+
+@pytest.mark.parametrize("connection", [Connection.LATE, Connection.OFFLINE])
+def test_a_latch_of_an_agent_that_is_away_has_no_link(connection: Connection) -> None:
+    latch = factories.latch(justified=False)
+    told = {"latches": [latch], "standing": (latch,)}
+    here = region("latches", factories.healthy(), **told)  # type: ignore[arg-type]
+    away = region("latches", factories.healthy(connection=connection), **told)  # type: ignore[arg-type]
+    assert "Clear this latch" in here
+    assert "Clear this latch" not in away
+
+
+def test_an_ended_chat_left_a_message_unanswered_and_nobody_waits() -> None:
+    changes = {"waiting_since": NOW - 314 * 86_400_000, "last_event_at": NOW - 314 * 86_400_000}
+    ended = factories.healthy(connection=Connection.IMPORTED, **changes)
+    text = read(region("headline", ended)).text
+    assert "a user message was unanswered at the end (20 Jan" in text
+    assert "user waiting" not in text
+    followed = factories.healthy(connection=Connection.READ_ONLY, waiting_since=NOW - 60_000,
+                                 last_event_at=NOW - 60_000)  # fmt: skip
+    assert "user waiting" in read(region("headline", followed)).text
+
+
+def test_what_stands_open_in_an_ended_chat_lasts_until_its_end() -> None:
+    latch = factories.latch()
+    assert series_of([], [], [latch], [], [])["lanes"]["latches"][0]["to"] is None
+    ended = series_of([], [], [latch], [], [], ended_at=NOW)
+    assert ended["lanes"]["latches"][0]["to"] == NOW

@@ -280,3 +280,25 @@ def test_a_plan_over_counts_that_see_too_little_is_corrected_before_it_is_shown(
     assert re.search(r"before(189,9\d\d|190,0\d\d)after", text)
     assert "times 1.32" in text
     assert "exact" not in text
+
+
+def test_a_fallback_that_would_free_nothing_says_so_and_is_not_offered_as_help(
+    robot: Agent, operator: Client
+) -> None:
+    pk = robot.chat("c1", 20_000, trigger={"tokens": 140_000, "scope": "prompt"})
+    robot.report({
+        "type": "history.snapshot", "chat": "c1", "revision": "r1", "system": 0, "tools": 0,
+        "extras": 0, "topics": [], "current": {"tokens": 20_000, "messages": 1},
+        "order": [{"id": "u1", "role": "user", "kind": "text", "tokens": 20_000,
+                   "in": "current"}],
+    })  # fmt: skip
+    html = operator.get(path(pk), headers=HTMX).content.decode()
+    text = read(html).text
+    assert "Nothing to free: 20,000 tokens are within the target of 112,000 already." in text
+    assert "Force anyway" in text
+    assert "primary" not in html
+
+
+def test_the_dialogs_receipt_moves_with_the_page(robot: Agent, operator: Client) -> None:
+    html = press(operator, described(robot)).content.decode()
+    assert "ctx:changed from:document" in html

@@ -79,3 +79,18 @@ def test_before_any_agent_the_pages_say_how_to_begin(admin: Client) -> None:
     page = admin.get("/").content.decode()
     for said in ("Connect an agent", "ctxhealth tail", "up --demo"):
         assert said in page, said
+
+
+def test_the_audit_trail_shows_what_became_of_a_command(robot: Agent, admin: Client) -> None:
+    pk = robot.chat("c1", 60_000)
+    command = writes.command_request(
+        chat_id=pk, kind="compact_fallback", idempotency_key="k1", reason="full", by=None,
+        by_name="ada", allowed=True,
+    )  # fmt: skip
+    assert "then" not in read(admin.get("/audit/").content.decode()).text
+    robot.report({"type": "command.progress", "chat": "c1", "command": command.id,
+                  "state": "refused", "reason": "busy"})  # fmt: skip
+    html = admin.get("/audit/").content.decode()
+    assert '<span class="tag neutral">queued</span>' in html
+    assert "Refused" in read(html).text
+    assert f"/commands/{command.id}/" in html

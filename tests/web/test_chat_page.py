@@ -29,7 +29,9 @@ from tests.web.markup import read
 
 
 def region(name: str, summary: object = None, *, operate: bool = True, **extras: object) -> str:
-    told = {n: extras.pop(n) for n in ("findings", "standing") if n in extras}
+    told: dict[str, object] = {
+        name: extras.pop(name) for name in ("findings", "standing") if name in extras
+    }
     if "standing" in told:
         told["latches"] = told.pop("standing")
     detail = factories.detail(summary, **told)  # type: ignore[arg-type]

@@ -56,6 +56,7 @@ _HANDLERS: dict[type, tuple[Handler, str]] = {
     wire.TurnStarted: (turns.on_turn_started, "turn"),
     wire.TurnEnded: (turns.on_turn_ended, "turn_end"),
     wire.MessageAdded: (history.on_message_added, "message"),
+    wire.CountedMessage: (history.on_message_added, "message"),
     wire.HistorySnapshot: (history.on_history_snapshot, "snapshot"),
     wire.RequestSent: (requests.on_request_sent, "sent"),
     wire.ModelReplied: (requests.on_model_replied, "replied"),

@@ -24,6 +24,7 @@ from ctxhealth.store.intake import Intake
 from ctxhealth.store.through import AWAY, StoreBusy
 from ctxhealth.store.unit import CommandChange
 from ctxhealth.store.writer import Writer
+from ctxhealth.tokens import CountingPool
 from ctxhealth.wire import limits
 from ctxhealth.wire.frames import Cancel, Heartbeat
 
@@ -50,6 +51,7 @@ class Gate:
         self.hub = Hub()
         self._loop = asyncio.get_running_loop()
         self._readers = ThreadPoolExecutor(READERS, "ctxhealth-gate")
+        self.counting = CountingPool()
         self._tasks: set[asyncio.Task[None]] = set()
         self._away_until = 0.0
         self._tokens_at = time.monotonic()
@@ -80,6 +82,7 @@ class Gate:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._readers.shutdown(wait=False, cancel_futures=True)
+        self.counting.close()
 
     async def read(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """A query on this room's own threads, away from the loop.

@@ -14,6 +14,7 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from ctxhealth.ingest.counting import count_here
 from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.intake import Intake, Receipt, StreamHandle, intake_of, tombstone_of
@@ -80,6 +81,7 @@ def _take(request: HttpRequest) -> tuple[StreamHandle, Receipt, list[Intake]]:
         raise BadRequest(403, "scope", "Ctxhealth-Agent", "the token belongs to another agent")
     intakes = _intakes(_lines(request), _first_seq(request))
     stream = _stream(token.project, agent, epoch)
+    count_here(stream, intakes)
     return stream, _submit(stream, intakes), intakes
 
 

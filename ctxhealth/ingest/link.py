@@ -32,12 +32,13 @@ RESEND_WINDOW_S = 60.0
 
 
 class Link:
-    """``due``: the next seq to submit; ``awaited``: the seq that a resend asked for."""
+    """``due``: the next seq to submit; ``awaited``: the seq that a resend asked for; ``models``:
+    which of its chats speaks to which model, as far as this connection told."""
 
     __slots__ = (
         "acked", "awaited", "awaited_at", "bucket", "cancelled", "closed_by", "commands_sent",
         "conn_no", "due", "duplicates", "gaps", "generation", "hb_at", "heard", "inflight",
-        "late", "out", "over_since", "pending", "read_only", "rejects", "resends", "sdk",
+        "late", "models", "out", "over_since", "pending", "read_only", "rejects", "resends", "sdk",
         "seq_head", "skew_ms", "starved", "stream", "takes_commands", "token",
     )  # fmt: skip
 
@@ -78,6 +79,7 @@ class Link:
         self.gaps = self.rejects = self.duplicates = self.commands_sent = 0
         self.closed_by = ""
         self.cancelled: set[str] = set()
+        self.models: dict[str, str] = {}
 
     def info(self) -> ConnectionInfo:
         return ConnectionInfo(

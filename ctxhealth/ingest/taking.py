@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 
+from ctxhealth.ingest.counting import count_in
 from ctxhealth.ingest.gate import Gate
 from ctxhealth.ingest.link import Link
+from ctxhealth.store.counted import uncounted
 from ctxhealth.store.intake import Intake
 from ctxhealth.wire import Batch, decode_batch, limits, salvage
 from ctxhealth.wire.frames import AGENT_FRAME, Bye, Events, Heartbeat
@@ -74,10 +76,21 @@ def _submit(gate: Gate, link: Link, frame: Batch | Events) -> Awaitable[None] | 
     if link.over_credit(len(intakes)):
         link.out.busy(1_000, "more in flight than welcome allows")
         raise Refusal(limits.CLOSE_OVERLOAD, "more than twice the allowed events in flight")
+    places = uncounted(intakes, link.models)
+    if places:
+        return _submit_counted(gate, link, intakes, places)
     if not gate.writer.has_room:
         return _submit_when_room(gate, link, intakes)
     gate.submit_soon(link, intakes)
     return None
+
+
+async def _submit_counted(gate: Gate, link: Link, intakes: list[Intake], places: list[int]) -> None:
+    generation = link.generation
+    await count_in(gate, link, intakes, places)
+    # Behind a gap that was told meanwhile everything comes again.
+    if generation == link.generation:
+        await _submit_when_room(gate, link, intakes)
 
 
 async def _submit_when_room(gate: Gate, link: Link, intakes: list[Intake]) -> None:

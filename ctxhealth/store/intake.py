@@ -11,12 +11,13 @@ import msgspec
 from ctxhealth.store.redaction import redacted, secrets_in
 from ctxhealth.wire import EVENT_TYPES, Batch, Decoded, Event, Reject
 from ctxhealth.wire.decode import encode_event
-from ctxhealth.wire.events import Note
+from ctxhealth.wire.events import CountedMessage, Note
 from ctxhealth.wire.frames import Rejected
 
 TOMBSTONE_CODE = "rejected"
 KEPT_BYTES = 1024
 _KINDS: dict[type, str] = {struct: name for name, struct in EVENT_TYPES.items()}
+_KINDS[CountedMessage] = "message.added"
 _CHAT = re.compile(rb'"chat"\s*:\s*"([^"\\\x00-\x1f]{1,200})"')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 

@@ -17,6 +17,7 @@ from ctxhealth.core.model import ChatSummary
 from ctxhealth.core.rules import Rules
 from ctxhealth.core.view import summary
 from ctxhealth.store import chat_rows, event_rows, projections
+from ctxhealth.store.counted import same_content
 from ctxhealth.store.intake import Intake, Receipt, StreamHandle, kind_of, server_body
 from ctxhealth.store.judging import rules_of
 from ctxhealth.store.states import Held, StateCache
@@ -215,7 +216,7 @@ class Unit:
         conflicting = []
         for intake in seen:
             body = stored.get(intake.seq)
-            if body is None or body == intake.body:
+            if body is None or same_content(body, intake.body):
                 continue
             conflicting.append(intake.seq)
             chat = intake.event.chat

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ctxhealth.tokens.counting import Count, count
 from ctxhealth.tokens.estimate import estimate
-from ctxhealth.tokens.pool import CountingPool
+from ctxhealth.tokens.pool import CountingPool, count_each
 
-__all__ = ["Count", "CountingPool", "count", "estimate"]
+__all__ = ["Count", "CountingPool", "count", "count_each", "estimate"]

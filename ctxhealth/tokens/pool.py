@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from ctxhealth.tokens.counting import Count, count
 from ctxhealth.tokens.estimate import estimate
 
 _MOST_WAITING = 64
+
+
+def count_each(
+    texts: Sequence[tuple[str, str | None]], seconds: float, done: list[Count]
+) -> list[Count]:
+    """Count each (text, model) into ``done``; from ``seconds`` on what is left is estimated."""
+    until = time.monotonic() + seconds
+    for text, model in texts:
+        late = time.monotonic() >= until
+        done.append(Count(estimate(text), False) if late else count(text, model))
+    return done
 
 
 class CountingPool:
@@ -35,9 +50,23 @@ class CountingPool:
         except TimeoutError:
             return Count(estimate(text), False)
 
+    async def all(self, texts: Sequence[tuple[str, str | None]]) -> list[Count]:
+        """The counts of many (text, model) in one turn of the thread, within the same limit."""
+        if self._waiting >= _MOST_WAITING:
+            return [Count(estimate(text), False) for text, _ in texts]
+        done: list[Count] = []
+        self._waiting += 1
+        loop = asyncio.get_running_loop()
+        work = loop.run_in_executor(self._threads, count_each, texts, self._seconds, done)
+        work.add_done_callback(self._done)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(work), self._seconds)
+        ready = done[: len(texts)]
+        return ready + [Count(estimate(text), False) for text, _ in texts[len(ready) :]]
+
     def close(self) -> None:
         """Texts that wait are not counted any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _done(self, work: asyncio.Future[Count]) -> None:
+    def _done(self, work: asyncio.Future[Any]) -> None:
         self._waiting -= 1

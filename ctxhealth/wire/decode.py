@@ -19,6 +19,7 @@ from ctxhealth.wire.events import (
     AGENT_EVENTS,
     AGENT_TYPES,
     AgentEvent,
+    CountedMessage,
     Event,
     StoredEvent,
     UnknownEvent,
@@ -28,6 +29,7 @@ from ctxhealth.wire.limits import EVENT_BYTES
 _AGENT: msgspec.json.Decoder[Any] = msgspec.json.Decoder(AgentEvent)
 _STORED: msgspec.json.Decoder[Any] = msgspec.json.Decoder(StoredEvent)
 _UNKNOWN: msgspec.json.Decoder[UnknownEvent] = msgspec.json.Decoder(UnknownEvent)
+_COUNTED: msgspec.json.Decoder[CountedMessage] = msgspec.json.Decoder(CountedMessage)
 _ENCODER = msgspec.json.Encoder()
 _PATH = re.compile(r" - at `(\$[^`]*)`$")
 _PARTED = re.compile(rb'"[ \t\r\n]+:')
@@ -98,6 +100,11 @@ def decode_event(raw: bytes) -> Decoded:
 
 def decode_stored(body: bytes | str) -> Event:
     """Decode a stored body: what ``decode_event`` or the server itself wrote."""
+    if '"counted":{' in body if isinstance(body, str) else b'"counted":{' in body:
+        try:
+            return _COUNTED.decode(body)
+        except msgspec.ValidationError:
+            pass  # Another type's own field of that name.
     try:
         event: Event = _STORED.decode(body)
     except msgspec.ValidationError:
@@ -122,6 +129,8 @@ def _decode_slowly(raw: bytes) -> Decoded:
     shape: Any = AgentEvent if not isinstance(kind, str) or kind in AGENT_TYPES else UnknownEvent
     if isinstance(kind, str) and kind.startswith("server."):
         raise Reject("schema", "$.type", "only the server writes server events", _seq(value), kind)
+    if kind == "message.added" and "counted" in value:
+        raise Reject("schema", "$.counted", "only the server writes it", _seq(value), kind)
     try:
         event = msgspec.convert(value, shape)
     except msgspec.ValidationError as error:

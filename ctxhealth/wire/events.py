@@ -14,6 +14,7 @@ from msgspec import Meta
 from ctxhealth.wire.parts import (
     AddedItem,
     Content,
+    Counted,
     Holder,
     Release,
     SnapshotBulk,
@@ -128,6 +129,14 @@ class MessageAdded(Envelope, frozen=True, omit_defaults=True, kw_only=True, tag=
     read: bool | None = None
     hash: Word | None = None
     unusable: Unusable | None = None
+
+
+class CountedMessage(
+    MessageAdded, frozen=True, omit_defaults=True, kw_only=True, tag="message.added"
+):
+    """A message as the store keeps it where the server had to count; agents cannot send it."""
+
+    counted: Counted
 
 
 class HistorySnapshot(

@@ -73,6 +73,14 @@ class Content(Part, frozen=True, omit_defaults=True):
     data: Count = 0
 
 
+class Counted(Part, frozen=True):
+    """The server's own count of a text that came without one. ``exact``: by the vocabulary of
+    the chat's model; otherwise an estimate."""
+
+    tokens: Count
+    exact: bool
+
+
 class SnapshotBulk(Part, frozen=True, omit_defaults=True):
     id: Ident
     tokens: Count | None = None

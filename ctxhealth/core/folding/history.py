@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from ctxhealth.core.changes import ItemChange
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.replies import unusable_message, usable_message
@@ -16,7 +18,7 @@ from ctxhealth.core.parts import (
     Pair,
 )
 from ctxhealth.core.state import ChatState
-from ctxhealth.wire.events import HistorySnapshot, MessageAdded
+from ctxhealth.wire.events import CountedMessage, HistorySnapshot, MessageAdded
 from ctxhealth.wire.parts import SnapshotItem
 
 EXCERPT = 120
@@ -27,10 +29,7 @@ def on_message_added(state: ChatState, event: MessageAdded, context: Context) ->
     history.items += 1
     tokens = event.tokens
     if tokens is None:
-        history.unknown_items += 1
-        if history.snapshot_seq is None:
-            history.value = None
-        tokens = _by_characters(history, event.chars)
+        tokens = _not_told(history, event)
     if tokens:
         _count(state, event, tokens, context)
     if event.calls or event.answers:
@@ -64,6 +63,23 @@ def on_message_added(state: ChatState, event: MessageAdded, context: Context) ->
     )
 
 
+def _not_told(history: History, event: MessageAdded) -> int | None:
+    """What stands in for a size that the agent did not give: a count of ours, or a guess."""
+    if _is_exact(event):
+        return event.counted.tokens
+    history.unknown_items += 1
+    if history.snapshot_seq is None:
+        history.value = None
+    if isinstance(event, CountedMessage):
+        history.estimate = True
+        return event.counted.tokens
+    return _by_characters(history, event.chars)
+
+
+def _is_exact(event: MessageAdded) -> TypeGuard[CountedMessage]:
+    return isinstance(event, CountedMessage) and event.counted.exact
+
+
 def _by_characters(history: History, chars: int | None) -> int | None:
     """Where only characters are known (transcripts), a quarter of them, marked an estimate."""
     if chars is None:
@@ -79,7 +95,8 @@ def _count(state: ChatState, event: MessageAdded, tokens: int, context: Context)
         history.value += tokens
     elif history.unknown_items == 0 and history.snapshot_seq is None:
         # Every item of this chat was seen and counted: their sum is the history.
-        history.value, history.source = tokens + _earlier(history), "agent"
+        history.value = tokens + _earlier(history)
+        history.source = "local" if event.tokens is None else "agent"
     if event.topic is not None and event.topic != history.topic:
         if history.topic is not None and history.current:
             history.topics = (history.topics or 0) + history.current
@@ -103,7 +120,7 @@ def _count(state: ChatState, event: MessageAdded, tokens: int, context: Context)
                 excerpt=event.excerpt[:EXCERPT] if event.excerpt else None,
                 seq=context.seq,
                 in_context=True,
-                estimate=event.tokens is None,
+                estimate=event.tokens is None and not _is_exact(event),
             ),
         )
 

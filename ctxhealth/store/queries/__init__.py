@@ -18,6 +18,7 @@ from ctxhealth.store.queries.board import (
     counts_by_severity,
     filter_choices,
 )
+from ctxhealth.store.queries.chat_models import chat_models
 from ctxhealth.store.queries.chats import (
     ChatRow,
     chat_attempts,
@@ -76,6 +77,7 @@ __all__ = [
     "chat_history_mirror",
     "chat_items",
     "chat_latches",
+    "chat_models",
     "chat_readings",
     "chat_state",
     "chats_due",

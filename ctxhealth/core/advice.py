@@ -57,6 +57,8 @@ def unavailable(state: ChatState, action: str) -> str | None:
     link = state.link
     if link.read_only or link.state == "imported":
         return "read-only: there is no command channel to this chat's agent"
+    if link.state == "posts":
+        return "reports by HTTP: there is no command channel to this chat's agent"
     if not link.connected:
         return "the agent is offline"
     if action not in link.commands:

@@ -97,6 +97,7 @@ class Connection(StrEnum):
     CLOSED = "closed"
     IMPORTED = "imported"
     READ_ONLY = "read_only"
+    POSTS = "posts"
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):

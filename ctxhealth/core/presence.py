@@ -14,7 +14,7 @@ def waits(summary: ChatSummary, now: int) -> bool:
     transcript that nobody has written for an hour."""
     if summary.waiting_since is None or summary.connection in ENDED:
         return False
-    if summary.connection is not Connection.READ_ONLY:
+    if summary.connection not in (Connection.READ_ONLY, Connection.POSTS):
         return True
     last = summary.last_event_at
     return last is not None and now - last <= FOLLOWED_MS

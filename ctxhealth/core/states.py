@@ -79,6 +79,7 @@ CONNECTION_META: dict[Connection, Meta] = {
     Connection.CLOSED: Meta("Closed", "circle-stop", "neutral"),
     Connection.IMPORTED: Meta("Imported", "file-input", "neutral"),
     Connection.READ_ONLY: Meta("Read-only", "eye", "neutral"),
+    Connection.POSTS: Meta("By HTTP", "send", "neutral"),
 }
 
 SOURCE_META: dict[Source, Meta] = {

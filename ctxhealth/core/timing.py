@@ -76,9 +76,9 @@ def quiet_since(state: ChatState) -> int | None:
 
 
 def is_followed(state: ChatState, thresholds: Thresholds, at: int) -> bool:
-    """False for a transcript that nobody is writing any more."""
+    """False for a transcript that nobody is writing any more, and for posts that ended."""
     link = state.link
-    if not link.read_only and link.state != "imported":
+    if not link.read_only and link.state not in ("imported", "posts"):
         return True
     if link.closed or state.last_event_at is None:
         return False

@@ -28,6 +28,8 @@ MakeEvent = Callable[[int, str], Event]
 Touched = tuple[Held, Changes, Rules]
 # Kinds of events of which something is counted or told elsewhere; so are rejected ones.
 _COUNTED = frozenset({"gap", "command.progress"})
+# In place of a connection's number: the chat is reported by HTTP.
+POSTED = 2**62
 _LOCAL = threading.local()
 
 
@@ -174,7 +176,10 @@ class Unit:
                     held = self._held_of(stream, name, at)
                     found = touched[name] = self._touch(held)
                 held, changes, rules = found
-                if conn_no is not None and held.conn_no != conn_no:
+                if conn_no is None:
+                    if held.conn_no <= 0 and not stream.read_only:
+                        self._posted(held, stream, at)
+                elif held.conn_no != conn_no:
                     self._connected(held, stream, conn_no, at)
                 pk, chat_seq = held.pk, held.chat_seq + 1
                 held.chat_seq = chat_seq
@@ -208,6 +213,15 @@ class Unit:
             ),
             at,
         )
+
+    def _posted(self, held: Held, stream: StreamHandle, at: int) -> None:
+        """The first event by HTTP of a chat that no connection speaks for now."""
+        held.conn_no = POSTED
+        epoch = stream.epoch or None
+        event = ServerConnected(
+            seq=held.chat_seq + 1, ts=self.now, chat=held.external_id, posts=True, epoch=epoch
+        )
+        self._append(held, event, at)
 
     def _conflicts(self, stream: StreamHandle, seen: list[Intake]) -> tuple[int, ...]:
         """Duplicates are success; one with other content is told in its chat, the first stays."""

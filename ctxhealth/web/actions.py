@@ -146,6 +146,8 @@ def obstacle_to(kind: str, detail: ChatDetail, *, busy: str = "") -> str:
     summary = detail.summary
     if summary.connection in FOLLOWED:
         return READ_ONLY
+    if summary.connection is Connection.POSTS:
+        return "This agent reports by HTTP: it has no command channel."
     if summary.connection is Connection.CLOSED:
         return "This chat is closed: nothing can reach it."
     if not reachable(summary):

@@ -54,7 +54,8 @@ def _line(row: AgentRow, live: Mapping[int, LiveConnection]) -> AgentLine:
 
 def _connection(row: AgentRow, known: LiveConnection | None) -> Connection:
     if not row.connected:
-        return Connection.OFFLINE
+        # Who only ever posted has no connection that could be missed.
+        return Connection.POSTS if row.connected_at is None else Connection.OFFLINE
     if known is not None and known.late:
         return Connection.LATE
     return Connection.READ_ONLY if row.read_only else Connection.LIVE

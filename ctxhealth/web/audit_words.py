@@ -15,6 +15,7 @@ _WORDS = {
     "token.create": ("key-round", "Made a token"),
     "token.revoke": ("ban", "Revoked a token"),
     "user.role": ("user", "Set a role"),
+    "user.disable": ("ban", "Disabled a person"),
     "window_override.set": ("maximize", "Stated a window"),
     "window_override.end": ("maximize", "Withdrew a window"),
     "command.cancel": ("ban", "Cancelled a command"),

@@ -39,7 +39,9 @@ LINES = (
     f"**Batch.** At most {limits.BATCH_EVENTS} events and {limits.FRAME_BYTES // 1024} KiB a "
     f"frame, {limits.EVENT_BYTES // 1024} KiB an event, {limits.JSON_DEPTH} levels deep.",
     "**Reject.** A permanently bad event leaves a tombstone in its place, is named in "
-    "`ack.rejected` with field and reason, and is final. Passing trouble rejects nothing.",
+    "`ack.rejected` with field and reason, and is final. Passing trouble rejects nothing. A value "
+    "that is no JSON (`NaN`, a bad escape, a missing quote) costs its own event alone: only a "
+    "frame whose type, epoch or list of events cannot be read is closed with 4400.",
     f"**Flow.** At most {limits.INFLIGHT_EVENTS:,} events in flight; twice that is closed with "
     "1013. While the server cannot write there is `busy` and no ack, and the connection stays.",
     f"**Heartbeat.** Both send `hb` every {limits.HEARTBEAT_SECONDS} s. An agent is late after "
@@ -60,15 +62,23 @@ LINES = (
 )
 
 CLOSE_CODES = (
+    (limits.CLOSE_NO_TEXT, "a text frame that is not UTF-8; the websocket layer itself closes"),
+    (
+        limits.CLOSE_FRAME_SIZE,
+        f"a frame of more than {limits.FRAME_BYTES // 1024} KiB; the websocket layer itself closes",
+    ),
     (limits.CLOSE_RESTART, "the server restarts: come back, with jitter"),
-    (limits.CLOSE_OVERLOAD, "too much, or nothing heard: come back, with jitter"),
+    (
+        limits.CLOSE_OVERLOAD,
+        "too much, nothing heard, or the database is away: come back, with jitter",
+    ),
     (limits.CLOSE_BAD_FRAME, "bad frame; the reason names what"),
     (limits.CLOSE_TOKEN, "the token is unknown, expired or revoked"),
     (limits.CLOSE_SCOPE, "the token may not do this"),
     (limits.CLOSE_VERSION, "no version in common; the reason names what is spoken"),
     (limits.CLOSE_REPLACED, "a newer connection of this agent took over"),
     (limits.CLOSE_CANNOT_RESUME, "what is missing was asked for in vain"),
-    (limits.CLOSE_TOO_BIG, "too big"),
+    (limits.CLOSE_TOO_BIG, f"hello of more than {limits.HELLO_BYTES // 1024} KiB"),
     (limits.CLOSE_RATE, "over the rate for too long"),
 )
 
@@ -77,4 +87,5 @@ HTTP = """\
 with the headers `Authorization`, `Ctxhealth-Agent`, `Ctxhealth-Epoch` and, where the events carry
 no `seq`, `Ctxhealth-First-Seq`. The answer comes after the commit: `{epoch, acked, results}` with
 one of `stored`, `duplicate`, `conflict`, `rejected` (with code, path, detail) or `gap` for each
-event; 409 with `resend_from` where one was missing, 503 where the server cannot write now."""
+event; 409 with `resend_from` where one was missing, 503 with `Retry-After` where the server cannot
+write now. A chat that is reported this way has no command channel, and is shown so."""

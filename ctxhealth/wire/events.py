@@ -325,10 +325,14 @@ class Note(Envelope, frozen=True, omit_defaults=True, kw_only=True, tag="note"):
 class ServerConnected(
     Envelope, frozen=True, omit_defaults=True, kw_only=True, tag="server.connected"
 ):
-    """The chat's agent connected. Written by the server into the chat's own order."""
+    """The chat's agent connected. Written by the server into the chat's own order.
+
+    ``posts``: it reports by HTTP, without a connection of its own and so without commands.
+    """
 
     conn_no: Count = 0
     read_only: bool = False
+    posts: bool = False
     commands: list[Word] = []
     skew_ms: int | None = None
     # Of the agent's stream: another one than before means that the agent restarted.

@@ -21,7 +21,10 @@ DELIVER_MS = 60_000
 PING_DELIVER_MS = 15_000
 LEASE_SECONDS = 600
 
-# Close codes. 1012 and 1013 mean "come back, with jitter"; the 4000s say why not to, yet.
+# Close codes. 1007 and 1009 are of the websocket layer itself; 1012 and 1013 mean "come back, with
+# jitter"; the 4000s say why not to, yet.
+CLOSE_NO_TEXT = 1007
+CLOSE_FRAME_SIZE = 1009
 CLOSE_RESTART = 1012
 CLOSE_OVERLOAD = 1013
 CLOSE_BAD_FRAME = 4400

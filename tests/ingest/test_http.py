@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
+from ctxhealth.core.model import Connection
 from ctxhealth.ingest.http import BODY_BYTES, events
-from ctxhealth.store import writes
+from ctxhealth.store import queries, writes
 from ctxhealth.store.models import Agent, Event
+from ctxhealth.store.projects import default_project
 from ctxhealth.store.verify import verify
 from ctxhealth.store.writer import Writer
+from ctxhealth.web.actions import obstacle_to
+from ctxhealth.web.agent_rows import agent_lines
+from ctxhealth.wire.frames import Hello
 from tests.store.streams import message, opened, raw
 
 pytestmark = [pytest.mark.db, pytest.mark.django_db(transaction=True)]
@@ -46,6 +51,48 @@ def test_events_are_stored_and_answered_one_by_one(token: str) -> None:
     assert statuses(answer) == ["stored", "rejected", "stored"]
     assert answer["results"][1]["path"] == "$.id"
     assert Event.objects.filter(stream__isnull=False).count() == 3
+    assert verify().problems == []
+
+
+def test_a_chat_that_is_posted_says_so_and_not_that_its_agent_is_gone(token: str) -> None:
+    post(token, [raw(opened(1)), raw(message(2))])
+    post(token, [raw(message(3))])
+    (row,) = queries.board_page().rows
+    assert row.summary.connection is Connection.POSTS
+    types = [event.type for event in queries.chat_events(row.id)]
+    assert types == ["server.connected", "chat.opened", "message.added", "message.added"]
+    detail = queries.chat_detail(row.id)
+    assert detail is not None
+    assert "by HTTP" in obstacle_to("compact_fallback", detail)
+    (line,) = agent_lines(queries.agents_list())
+    assert line.connection is Connection.POSTS
+    assert verify().problems == []
+
+
+def test_a_press_on_a_posted_chat_is_refused_for_want_of_a_channel(token: str) -> None:
+    post(token, [raw(opened(1))])
+    (row,) = queries.board_page().rows
+    with pytest.raises(writes.Refused, match="by HTTP") as refused:
+        writes.command_request(
+            chat_id=row.id, kind="ping", idempotency_key="k", by=None, by_name="t", allowed=True
+        )
+    assert refused.value.reason == "unsupported"
+
+
+def test_a_posted_chat_that_its_agent_takes_to_a_socket_is_live_then_posted_again(
+    token: str,
+) -> None:
+    post(token, [raw(opened(1))])
+    hello = Hello(protocols=[1], agent="poster", epoch="e2")
+    at = writes.agent_connect(project=default_project().pk, hello=hello)
+    announced = {"agent": at.stream.agent, "conn_no": at.conn_no}
+    writes.chats_announce(**announced, connected=True)
+    assert queries.board_page().rows[0].summary.connection is Connection.LIVE
+    post(token, [raw(message(2))])
+    assert queries.board_page().rows[0].summary.connection is Connection.LIVE
+    writes.chats_announce(**announced, connected=False)
+    post(token, [raw(message(3))])
+    assert queries.board_page().rows[0].summary.connection is Connection.POSTS
     assert verify().problems == []
 
 

@@ -28,7 +28,7 @@ def on_server_connected(state: ChatState, event: ServerConnected, context: Conte
     if event.epoch is not None:
         link.epoch = event.epoch
     link.connected, link.read_only = True, event.read_only
-    link.state = "read_only" if event.read_only else "live"
+    link.state = "posts" if event.posts else "read_only" if event.read_only else "live"
     link.since, link.conn_no = context.at, event.conn_no
     link.commands = [command[:60] for command in event.commands[:50]]
     link.skew_ms = event.skew_ms

@@ -221,6 +221,9 @@ def _unable(press: _Press, chat: Chat) -> Refused | None:
         return Refused("read_only", "This chat is followed read-only: no command reaches it.")
     if chat.closed:
         return Refused("closed", "This chat is closed.")
+    if agent.connected_at is None:
+        text = f"{agent.name} reports by HTTP: it has no command channel."
+        return Refused("unsupported", text)
     if not agent.connected:
         return Refused("offline", f"The agent {agent.name} is not connected.")
     if press.kind not in able:

@@ -197,3 +197,26 @@ def test_more_texts_than_may_wait_get_the_estimate_at_once() -> None:
 
     exact = [found.exact for found in asyncio.run(run())]
     assert 0 < exact.count(False) < 200
+
+
+def test_many_texts_are_counted_in_one_turn_each_for_its_model() -> None:
+    async def run() -> list[tokens.Count]:
+        pool = CountingPool(seconds=30)
+        found = await pool.all([(TEXT, "gpt-4o"), ("", None), (TEXT, "claude-sonnet-4-5")])
+        pool.close()
+        return found
+
+    own, empty, other = asyncio.run(run())
+    assert own == tokens.count(TEXT, "gpt-4o") and own.exact
+    assert empty == (0, True)
+    assert other == tokens.count(TEXT, "claude-sonnet-4-5") and not other.exact
+
+
+def test_of_many_texts_what_is_not_counted_in_time_is_estimated() -> None:
+    async def run() -> list[tokens.Count]:
+        pool = CountingPool(seconds=0.0)
+        found = await pool.all([(TEXT, "gpt-4o"), (TEXT * 2, "gpt-4o")])
+        pool.close()
+        return found
+
+    assert asyncio.run(run()) == [(tokens.estimate(TEXT * n), False) for n in (1, 2)]

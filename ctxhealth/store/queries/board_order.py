@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from django.db.models import Case, Expression, F, Q, QuerySet, Value, When
+from django.db.models import BigIntegerField, Case, Expression, F, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Lower, NullIf
 
 from ctxhealth.core.model import Connection
@@ -41,19 +41,28 @@ class Key(NamedTuple):
     down: bool = False
 
 
+def _big(number: int) -> Value:
+    """A number typed as 64 bits: as a plain integer no row would compare equal to ``FAR``."""
+    return Value(number, output_field=BigIntegerField())
+
+
+def _known_first(value: Expression | F) -> Coalesce:
+    return Coalesce(value, _big(FAR), output_field=BigIntegerField())
+
+
 def _least(column: str) -> Coalesce:
-    return Coalesce(F(column), Value(FAR))
+    return _known_first(F(column))
 
 
 def _most(column: str) -> Coalesce:
-    return Coalesce(Value(0) - F(column), Value(FAR))
+    return _known_first(_big(0) - F(column))
 
 
 def _waiting(sign: int) -> Coalesce:
     """Users of chats that are going on before those whom a transcript or an ended chat left."""
-    there = F("waiting_since") * Value(sign)
-    gone = When(connection__in=_NOBODY_THERE, then=there + Value(LATER))
-    return Coalesce(Case(gone, default=there), Value(FAR))
+    there = F("waiting_since") * _big(sign)
+    gone = When(connection__in=_NOBODY_THERE, then=there + _big(LATER))
+    return _known_first(Case(gone, default=there, output_field=BigIntegerField()))
 
 
 _SEVERITY = Key("severity", F("severity_rank"))

@@ -48,11 +48,13 @@ class Body:
     """History and reporting of one chat. Not thread-safe: its loop's thread owns it.
 
     ``latency`` is how long a model takes to answer, in seconds. ``ratio`` is the agent's own count
-    over the provider's.
+    over the provider's. ``run`` sets the ids of one process apart from those of an earlier one
+    that lived the same chat.
     """
 
-    def __init__(self, chat: Chat, spec: Spec, latency: float = 0.0) -> None:
+    def __init__(self, chat: Chat, spec: Spec, latency: float = 0.0, run: str = "") -> None:
         self.chat, self.spec, self.latency = chat, spec, latency
+        self.run = run
         self.history = History(system=spec.system, tools=spec.tools)
         self.ratio = spec.ratio
         self.turn: str | None = None
@@ -77,7 +79,7 @@ class Body:
 
     def new_id(self, kind: str) -> str:
         self._ids += 1
-        return f"{kind}{self._ids}"
+        return f"{kind}{self.run}{self._ids}"
 
     def preload(self, sizes: Iterable[int], *, bulks: Iterable[int] = ()) -> None:
         """Fill the history with past topics of these sizes: what a restarted agent loads."""
@@ -210,7 +212,7 @@ class Body:
 
     def request_id(self) -> str:
         self._requests += 1
-        return f"{self.spec.id}-r{self._requests}"
+        return f"{self.spec.id}-r{self.run}{self._requests}"
 
     def _mark_read(self) -> None:
         """A model has now seen every result: only then may a fallback touch it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -57,4 +58,9 @@ def _live(
 
 def _loop(reporter: Reporter, role: Role, folder: Path, pace: float) -> Loop:
     chat = reporter.chat(role.spec.id, **role.spec.facts())
-    return role.loop(reporter, Body(chat, role.spec, latency=LATENCY_S * pace), folder, pace)
+    return role.loop(
+        reporter,
+        Body(chat, role.spec, latency=LATENCY_S * pace, run=f"{int(time.time()):x}-"),
+        folder,
+        pace,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -85,12 +86,12 @@ def test_a_posted_chat_that_its_agent_takes_to_a_socket_is_live_then_posted_agai
     post(token, [raw(opened(1))])
     hello = Hello(protocols=[1], agent="poster", epoch="e2")
     at = writes.agent_connect(project=default_project().pk, hello=hello)
-    announced = {"agent": at.stream.agent, "conn_no": at.conn_no}
-    writes.chats_announce(**announced, connected=True)
+    announce = partial(writes.chats_announce, agent=at.stream.agent, conn_no=at.conn_no)
+    announce(connected=True)
     assert queries.board_page().rows[0].summary.connection is Connection.LIVE
     post(token, [raw(message(2))])
     assert queries.board_page().rows[0].summary.connection is Connection.LIVE
-    writes.chats_announce(**announced, connected=False)
+    announce(connected=False)
     post(token, [raw(message(3))])
     assert queries.board_page().rows[0].summary.connection is Connection.POSTS
     assert verify().problems == []

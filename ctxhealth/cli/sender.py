@@ -76,8 +76,10 @@ class Sender:
 
     def close(self) -> int:
         """How many events wait for the next time."""
+        if self.reporter.connected:
+            self.reporter.flush(2.0)
         waiting = int(self.reporter.status()["unacked"])
-        self.reporter.close(2.0)
+        self.reporter.close(0)
         return waiting
 
     def _open(self, identity: Identity) -> None:

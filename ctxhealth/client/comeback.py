@@ -15,7 +15,7 @@ from .limits import Uniform, delay_s
 log = logging.getLogger("ctxhealth.client")
 _FOR_A_PERSON = (limits.CLOSE_TOKEN, limits.CLOSE_SCOPE, limits.CLOSE_VERSION)
 _CROWDED = (limits.CLOSE_OVERLOAD, limits.CLOSE_RATE)
-_POISON = (limits.CLOSE_BAD_FRAME, limits.CLOSE_TOO_BIG)
+_POISON = (limits.CLOSE_BAD_FRAME, limits.CLOSE_TOO_BIG, limits.CLOSE_FRAME_SIZE)
 _SOON = (408, 425, 429)
 
 

@@ -30,6 +30,8 @@ LONGEST_DELAY_S = 30.0
 # After a refusal that only a person can heal (token, scope, version) there is no hurry.
 REFUSED_DELAY_S = (60.0, 300.0)
 
+CLOSE_NO_TEXT = 1007
+CLOSE_FRAME_SIZE = 1009
 CLOSE_RESTART = 1012
 CLOSE_OVERLOAD = 1013
 CLOSE_BAD_FRAME = 4400

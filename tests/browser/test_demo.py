@@ -115,6 +115,8 @@ def test_where_the_latch_was_only_inferred_the_agent_refuses_and_the_fallback_he
 ) -> None:
     page = visit(demo)
     open_incident(page, "reasonix-dev", "Stalled")
+    # Stalled comes first; a latch is only inferred after three more answered requests.
+    expect(page.get_by_role("button", name="Clear latch…").first).to_be_enabled(timeout=INCIDENT_MS)
     receipt = press(page, "c", "it looks latched")
     expect(receipt).to_contain_text("Refused", timeout=RECOVERY_MS)
     page.keyboard.press("Escape")

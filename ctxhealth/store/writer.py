@@ -30,7 +30,7 @@ R = TypeVar("R")
 BATCH = 1_000
 # Above this rate a short wait gathers more events for one fsync; below it nobody waits.
 LINGER_RATE = 500
-LINGER_S = 0.002
+LINGER_S = 0.0005
 RATE_WINDOW_S = 0.25
 RETRY_S = (0.05, 0.1, 0.25, 0.5, 1.0)
 CALL_SECONDS = 30

@@ -1,4 +1,4 @@
-"""``ctxhealth tail``, ``watch``, ``replay`` and ``compact``: arguments and exit codes."""
+"""The ``ctxhealth`` command: arguments and exit codes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ctxhealth import __version__
+from ctxhealth.cli.bridge import bridge, bridge_arguments
 from ctxhealth.cli.compact import compact
 from ctxhealth.cli.errors import INTERRUPTED, CannotSend
+from ctxhealth.cli.plugin import plugin, plugin_arguments
 from ctxhealth.cli.products import FOLDERS
 from ctxhealth.cli.replay import replay
 from ctxhealth.cli.tail import tail
@@ -37,8 +39,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     replay_arguments(commands.add_parser("replay", help=about, description=about))
     about = "plan the deterministic fallback over an exported history, or write what it leaves"
     compact_arguments(commands.add_parser("compact", help=about, description=about))
+    about = "write the plugin folder of an agent, ready to be dropped in"
+    plugin_arguments(commands.add_parser("plugin", help=about, description=about))
+    about = "follow a running agent from outside and carry commands to it"
+    bridge_arguments(commands.add_parser("bridge", help=about, description=about))
     options = parser.parse_args(argv)
-    known = {"tail": tail, "watch": watch, "replay": replay, "compact": compact}
+    known = {
+        "tail": tail, "watch": watch, "replay": replay, "compact": compact,
+        "plugin": plugin, "bridge": bridge,
+    }  # fmt: skip
     return run(known[options.command], options)
 
 

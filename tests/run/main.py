@@ -15,14 +15,21 @@ from tests.run.summary import Run, read_run, table
 
 
 def main(args: list[str]) -> int:
-    """`args` go to pytest: paths, -k, -x; the exit code is 0 where both runs passed."""
+    """`args` go to pytest: paths, -k, -x; the exit code is 0 where both runs passed.
+
+    ``--agents`` runs the tests that install real agent products instead, once, on SQLite.
+    """
     # By an exception, so that the PostgreSQL it started is stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tools.setup()
     with tempfile.TemporaryDirectory(prefix="ctxhealth-runs-") as folder:
-        runs = [_pytest("SQLite", args, Path(folder), {})]
-        if not _said_only(args):
-            runs.append(_on_postgresql(args, Path(folder)))
+        if "--agents" in args:
+            rest = [arg for arg in args if arg != "--agents"]
+            runs = [_pytest("real agents", ["-m", "agents", *rest], Path(folder), {})]
+        else:
+            runs = [_pytest("SQLite", ["-m", "not agents", *args], Path(folder), {})]
+            if not _said_only(args):
+                runs.append(_on_postgresql(args, Path(folder)))
     print(table(runs), flush=True)
     return 0 if all(run.succeeded for run in runs) else 1
 
@@ -40,7 +47,7 @@ def _on_postgresql(args: list[str], folder: Path) -> Run:
         return run
     try:
         environment = {"CTXHEALTH_TEST_DATABASE_URL": cluster.url()}
-        return _pytest("PostgreSQL", ["-m", "db", *args], folder, environment)
+        return _pytest("PostgreSQL", ["-m", "db and not agents", *args], folder, environment)
     finally:
         cluster.stop()
 

@@ -1,0 +1,1 @@
+"""Integrations with agent products: a provider and a server of our own, and the products."""

@@ -15,8 +15,10 @@ from django.db.models import Q
 
 from ctxhealth.core.rules import Rules
 from ctxhealth.core.rules import WindowOverride as Override
+from ctxhealth.core.tunable import thresholds_with
 from ctxhealth.core.windows import WindowTable, packaged_table
-from ctxhealth.store.models import WindowOverride
+from ctxhealth.store.models import Setting, WindowOverride
+from ctxhealth.store.models.settings import THRESHOLD
 
 _LOG = logging.getLogger(__name__)
 
@@ -24,7 +26,11 @@ _LOG = logging.getLogger(__name__)
 @lru_cache(maxsize=20_000)
 def rules_of(project: int, agent: int) -> Rules:
     """Thresholds, model table and overrides for the chats of one agent."""
-    return Rules(lookup=table().lookup, overrides=_overrides(project, agent))
+    return Rules(
+        thresholds=thresholds_with(thresholds_set(project)),
+        lookup=table().lookup,
+        overrides=_overrides(project, agent),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -48,6 +54,12 @@ def forget() -> None:
     """Read table and overrides again when they are next asked for."""
     rules_of.cache_clear()
     table.cache_clear()
+
+
+def thresholds_set(project: int) -> dict[str, float]:
+    """Thresholds that somebody set, by field name, as ``Thresholds`` has them."""
+    rows = Setting.objects.filter(project_id=project, ended_at=None, name__startswith=THRESHOLD)
+    return {name[len(THRESHOLD) :]: value for name, value in rows.values_list("name", "value")}
 
 
 def _overrides(project: int, agent: int) -> tuple[Override, ...]:

@@ -7,6 +7,7 @@ from ctxhealth.store.models.chats import Chat, Checkpoint, Event, Item, Reading
 from ctxhealth.store.models.fleet import Agent, AgentToken, Project, ServerInfo, Stream
 from ctxhealth.store.models.judgements import CompactionAttempt, Finding, Latch
 from ctxhealth.store.models.overrides import WindowOverride
+from ctxhealth.store.models.settings import Judging, Setting
 
 __all__ = [
     "Agent",
@@ -19,11 +20,13 @@ __all__ = [
     "Event",
     "Finding",
     "Item",
+    "Judging",
     "Latch",
     "LoginLink",
     "Project",
     "Reading",
     "ServerInfo",
+    "Setting",
     "Stream",
     "WindowOverride",
 ]

@@ -76,11 +76,15 @@ class AgentToken(models.Model):
 
 
 class Stream(models.Model):
-    """(agent, epoch) with its head: the highest ``seq`` that is durable here."""
+    """(agent, epoch) with its head: the highest ``seq`` that is durable here.
+
+    ``trimmed`` of its events went with chats that retention deleted.
+    """
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE)
     epoch = models.CharField(max_length=200)
     head = models.BigIntegerField(default=0)
+    trimmed = models.BigIntegerField(default=0)
     conn_no = models.BigIntegerField(default=0)
     created_at = models.BigIntegerField()
     last_at = models.BigIntegerField(null=True)

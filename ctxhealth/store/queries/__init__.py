@@ -44,6 +44,13 @@ from ctxhealth.store.queries.events import EventRow, chat_event, chat_event_type
 from ctxhealth.store.queries.items import ItemRow, chat_history_mirror, chat_items
 from ctxhealth.store.queries.logins import login_failures
 from ctxhealth.store.queries.overrides import OverrideRow, window_overrides
+from ctxhealth.store.queries.settings import (
+    JudgingRow,
+    SettingRow,
+    judging_status,
+    retention_days,
+    settings_in_force,
+)
 from ctxhealth.store.queries.tokens import TokenRow, token_check, tokens_list, tokens_usable
 
 __all__ = [
@@ -57,7 +64,9 @@ __all__ = [
     "CommandRow",
     "EventRow",
     "ItemRow",
+    "JudgingRow",
     "OverrideRow",
+    "SettingRow",
     "TokenRow",
     "agents_list",
     "audit_page",
@@ -88,7 +97,10 @@ __all__ = [
     "counts_by_severity",
     "filter_choices",
     "fleet_outcomes",
+    "judging_status",
     "login_failures",
+    "retention_days",
+    "settings_in_force",
     "stream_find",
     "token_check",
     "tokens_list",

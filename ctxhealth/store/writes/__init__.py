@@ -30,6 +30,12 @@ from ctxhealth.store.writes.people import (
     user_give,
     user_set_role,
 )
+from ctxhealth.store.writes.settings import (
+    retention_set,
+    rules_changed,
+    threshold_reset,
+    threshold_set,
+)
 from ctxhealth.store.writes.tokens import (
     TokenSecret,
     token_create,
@@ -56,6 +62,10 @@ __all__ = [
     "commands_take",
     "login_link_create",
     "login_link_use",
+    "retention_set",
+    "rules_changed",
+    "threshold_reset",
+    "threshold_set",
     "token_create",
     "token_revoke",
     "token_seen",

@@ -10,6 +10,7 @@ from ctxhealth.store.models import Agent, WindowOverride
 from ctxhealth.store.projects import default_project
 from ctxhealth.store.through import call
 from ctxhealth.store.writes.audit import audit
+from ctxhealth.store.writes.settings import rules_changed
 
 MOST = 2**53 - 1
 
@@ -26,7 +27,7 @@ def window_override_set(
 ) -> WindowOverride:
     """State a window; one that was in force for the same chats ends.
 
-    Stored chats keep the old judgement until ``rejudging.rejudge``. Raises ValueError naming the
+    Stored chats are judged anew by the running server, or at its next start. Raises ValueError naming the
     field and the reason.
     """
     model, provider = model.strip(), provider.strip()
@@ -72,6 +73,7 @@ def _set(
         by_name=by.get_username() if by is not None else "",
         created_at=now,
     )
+    rules_changed()
     detail = {"window": window, "max_input": max_input}
     audit(
         action="window_override.set",
@@ -97,6 +99,7 @@ def _end(override_id: int, by: Any) -> bool:
         return False
     found.ended_at = now_ms()
     found.save(update_fields=["ended_at"])
+    rules_changed()
     audit(action="window_override.end", result="done", by=by, target=_target(found))
     return True
 

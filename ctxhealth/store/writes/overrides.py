@@ -27,8 +27,8 @@ def window_override_set(
 ) -> WindowOverride:
     """State a window; one that was in force for the same chats ends.
 
-    Stored chats are judged anew by the running server, or at its next start. Raises ValueError naming the
-    field and the reason.
+    Stored chats are judged anew by the running server, or at its next start. Raises ValueError
+    naming the field and the reason.
     """
     model, provider = model.strip(), provider.strip()
     if not 1 <= len(model) <= 200:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from ctxhealth.store.models.actions import AuditEntry, Command, LoginLink
 from ctxhealth.store.models.chats import Chat, Checkpoint, Event, Item, Reading
-from ctxhealth.store.models.fleet import Agent, AgentToken, Project, ServerInfo, Stream
+from ctxhealth.store.models.fleet import (
+    Agent,
+    AgentConnection,
+    AgentToken,
+    Project,
+    ServerInfo,
+    Stream,
+)
+from ctxhealth.store.models.imports import Import, ImportPlace
 from ctxhealth.store.models.judgements import CompactionAttempt, Finding, Latch
+from ctxhealth.store.models.oncall import HandoverNote
 from ctxhealth.store.models.overrides import WindowOverride
 from ctxhealth.store.models.settings import Judging, Setting
 
 __all__ = [
     "Agent",
+    "AgentConnection",
     "AgentToken",
     "AuditEntry",
     "Chat",
@@ -19,6 +29,9 @@ __all__ = [
     "CompactionAttempt",
     "Event",
     "Finding",
+    "HandoverNote",
+    "Import",
+    "ImportPlace",
     "Item",
     "Judging",
     "Latch",

@@ -27,6 +27,7 @@ class Agent(models.Model):
     caps = models.TextField(default="{}")  # wire Capabilities as JSON
     conn_no = models.BigIntegerField(default=0)
     epoch = models.CharField(max_length=200, blank=True, default="")
+    imported = models.BooleanField(default=False)  # no process: session files that were brought
     connected = models.BooleanField(default=False)
     connected_at = models.BigIntegerField(null=True)
     disconnected_at = models.BigIntegerField(null=True)
@@ -45,6 +46,28 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AgentConnection(models.Model):
+    """One connection from its hello to its end; of each agent the newest ones are kept."""
+
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE)
+    conn_no = models.BigIntegerField()
+    runtime_version = models.CharField(max_length=200, blank=True, default="")
+    sdk = models.CharField(max_length=200, blank=True, default="")
+    epoch = models.CharField(max_length=200, blank=True, default="")
+    skew_ms = models.BigIntegerField(null=True)
+    connected_at = models.BigIntegerField()
+    ended_at = models.BigIntegerField(null=True)
+    reason = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["agent", "conn_no"], name="agent_connection_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.agent_id}#{self.conn_no}"
 
 
 class AgentToken(models.Model):

@@ -13,6 +13,7 @@ from ctxhealth.store.models.fleet import (
     Stream,
 )
 from ctxhealth.store.models.imports import Import, ImportPlace
+from ctxhealth.store.models.incidents import CauseGroup, Incident, IncidentNote
 from ctxhealth.store.models.judgements import CompactionAttempt, Finding, Latch
 from ctxhealth.store.models.oncall import HandoverNote
 from ctxhealth.store.models.overrides import WindowOverride
@@ -23,6 +24,7 @@ __all__ = [
     "AgentConnection",
     "AgentToken",
     "AuditEntry",
+    "CauseGroup",
     "Chat",
     "Checkpoint",
     "Command",
@@ -32,6 +34,8 @@ __all__ = [
     "HandoverNote",
     "Import",
     "ImportPlace",
+    "Incident",
+    "IncidentNote",
     "Item",
     "Judging",
     "Latch",

@@ -5,6 +5,8 @@
   const STALE_MS = 45_000;
   const LATE_MS = 60_000; // as the pages' first render has it
   const RECONNECT_MS = 5_000;
+  const DEAD_MS = 35_000; // more than two of the server's ticks
+  const DIAL_MS = 15_000;
   const byId = (id) => document.getElementById(id);
   const say = (text, alarm) => { const box = byId(alarm ? "alarm" : "say"); if (box) box.textContent = text; };
   const pad = (n) => String(n).padStart(2, "0");
@@ -56,6 +58,29 @@
   };
   const started = Date.now();
   const hear = () => { heard = Date.now(); lookAtBadge(); };
+
+  // A socket may die in silence (a laptop slept, a network changed): nothing closes it, nothing
+  // comes. Then a new one is opened, and the old one's end is nobody's business any more.
+  let raw = null;
+  let dialled = 0;
+  htmx.createWebSocket = (url) => {
+    dialled = Date.now();
+    raw = new WebSocket(url, []);
+    raw.binaryType = htmx.config.wsBinaryType;
+    return raw;
+  };
+  const lookAtSocket = () => {
+    if (!raw || !socket) return;
+    const dead = raw.readyState === WebSocket.OPEN && Date.now() - Math.max(heard, dialled) > DEAD_MS;
+    const lost = raw.readyState === WebSocket.CONNECTING && Date.now() - dialled > DIAL_MS;
+    if (!dead && !lost) return;
+    raw.onclose = raw.onerror = null;
+    raw.close();
+    opened = false;
+    lookAtBadge();
+    socket.reconnect();
+  };
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) { lookAtBadge(); lookAtSocket(); } });
 
   document.addEventListener("htmx:wsOpen", (e) => { opened = true; retry = 0; socket = e.detail.socketWrapper; hear(); shown(); });
   document.addEventListener("htmx:wsClose", (e) => {
@@ -170,7 +195,7 @@
   for (const kind of ["focusin", "mouseover"]) document.addEventListener(kind, (e) => { const cell = e.target.closest?.(".icicle .cell"); if (cell) readout(cell); });
   document.addEventListener("mouseout", (e) => { const icicle = e.target.closest?.(".icicle"); if (!icicle || icicle.contains(e.relatedTarget)) return; const box = icicle.closest("section").querySelector("[data-readout]"); if (box?.dataset.rest) box.textContent = box.dataset.rest; });
 
-  setInterval(() => { tellAges(document); lookAtBadge(); }, 1000);
+  setInterval(() => { tellAges(document); lookAtBadge(); lookAtSocket(); }, 1000);
   localTimes(document);
   lookAtBadge();
 })();

@@ -135,17 +135,17 @@ def chat_readings(chat_id: int, points: int = 600) -> list[ReadingPoint]:
     and its last point, so that no peak and no fall is lost."""
     rows = Reading.objects.filter(chat_id=chat_id)
     slim = list(rows.order_by("chat_seq").values_list("id", "load"))
-    keep = _thinned(slim, max(3, points))
-    chosen = rows.order_by("chat_seq").values_list(*_READING)
+    keep = thinned(slim, max(3, points))
+    chosen = rows.order_by("chat_seq").values_list(*READING_COLUMNS)
     if len(keep) < len(slim):
-        return [_point(row) for row in chosen.iterator(2_000) if row[-1] in keep]
-    return [_point(row) for row in chosen]
+        return [point_of(row) for row in chosen.iterator(2_000) if row[-1] in keep]
+    return [point_of(row) for row in chosen]
 
 
 def chat_attempts(chat_id: int, limit: int = 200) -> list[AttemptView]:
     """Compaction attempts, newest first."""
     rows = CompactionAttempt.objects.filter(chat_id=chat_id).order_by("-first_seq")
-    return [_ATTEMPT.decode(view) for view in rows.values_list("view", flat=True)[:limit]]
+    return [ATTEMPT.decode(view) for view in rows.values_list("view", flat=True)[:limit]]
 
 
 def chat_latches(chat_id: int, limit: int = 200) -> list[LatchView]:
@@ -153,7 +153,7 @@ def chat_latches(chat_id: int, limit: int = 200) -> list[LatchView]:
     rows = Latch.objects.filter(chat_id=chat_id).order_by(
         F("cleared_at").asc(nulls_first=True), "-set_seq"
     )
-    views = [_LATCH.decode(view) for view in rows.values_list("view", flat=True)[:limit]]
+    views = [LATCH.decode(view) for view in rows.values_list("view", flat=True)[:limit]]
     return sorted(views, key=lambda view: (view.cleared_at is not None, -view.set_seq))
 
 
@@ -162,14 +162,14 @@ def chat_findings(chat_id: int, limit: int = 200) -> list[FindingView]:
     rows = Finding.objects.filter(chat_id=chat_id).order_by(
         F("closed_at").asc(nulls_first=True), "-since_seq"
     )
-    views = [_FINDING.decode(view) for view in rows.values_list("view", flat=True)[:limit]]
+    views = [FINDING.decode(view) for view in rows.values_list("view", flat=True)[:limit]]
     return sorted(views, key=lambda view: (view.closed_at is not None, -view.since_seq))
 
 
-_ATTEMPT: msgspec.json.Decoder[AttemptView] = msgspec.json.Decoder(AttemptView)
-_LATCH: msgspec.json.Decoder[LatchView] = msgspec.json.Decoder(LatchView)
-_FINDING: msgspec.json.Decoder[FindingView] = msgspec.json.Decoder(FindingView)
-_READING = (
+ATTEMPT: msgspec.json.Decoder[AttemptView] = msgspec.json.Decoder(AttemptView)
+LATCH: msgspec.json.Decoder[LatchView] = msgspec.json.Decoder(LatchView)
+FINDING: msgspec.json.Decoder[FindingView] = msgspec.json.Decoder(FindingView)
+READING_COLUMNS = (
     "chat_seq", "at", "load", "source", "window", "budget", "trigger", "history", "local", "id",
 )  # fmt: skip
 
@@ -236,7 +236,8 @@ class _ReadStates:
 _READ_STATES = _ReadStates()
 
 
-def _thinned(rows: list[tuple[int, int | None]], points: int) -> set[int]:
+def thinned(rows: list[tuple[int, int | None]], points: int) -> set[int]:
+    """Keys of (key, load) rows that stand for all of them: extremes and last of each bucket."""
     if len(rows) <= points:
         return {pk for pk, _ in rows}
     buckets = max(1, points // 3)
@@ -252,7 +253,7 @@ def _thinned(rows: list[tuple[int, int | None]], points: int) -> set[int]:
     return keep
 
 
-def _point(row: tuple[Any, ...]) -> ReadingPoint:
+def point_of(row: tuple[Any, ...]) -> ReadingPoint:
     seq, at, load, source, window, budget, trigger, history, local, _ = row
     return ReadingPoint(
         chat_seq=seq,

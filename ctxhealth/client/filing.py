@@ -11,6 +11,7 @@ from typing import Any
 
 from .bodies import body, identifier
 from .epochs import now_ms
+from .journal import Item
 from .outbox import Statement
 from .reporter import Reporter
 
@@ -43,15 +44,24 @@ class Filing:
 
         Raises sqlite3.Error where the disk does not take it.
         """
-        texts = self._reporter.texts
-        bodies = [
-            body(
-                str(event["type"]),
-                int(event.get("ts") or now_ms()),
-                identifier(event["chat"]) if event.get("chat") is not None else None,
-                {key: value for key, value in event.items() if key not in _OWN},
-                texts,
-            )
-            for event in events
-        ]
+        bodies = [raw for _, _, raw in map(self._item, events)]
         self._journal.record(bodies, also, durable=False)
+
+    def tell(self, events: Iterable[Mapping[str, Any]], also: Sequence[Statement] = ()) -> None:
+        """``file`` for a sender that takes commands too: their fences know of these events.
+
+        What finds no room in the outbox is left out and said by a gap. Raises sqlite3.Error.
+        """
+        told = list(events)
+        items = [self._item(event) for event in told]
+        for event, (kind, chat, _) in zip(told, items, strict=True):
+            if chat is not None:
+                self._journal.tracks.observe(kind, chat, event)
+        self._journal.file(items, also)
+
+    def _item(self, event: Mapping[str, Any]) -> Item:
+        kind, chat = str(event["type"]), event.get("chat")
+        chat = None if chat is None else identifier(chat)
+        fields = {key: value for key, value in event.items() if key not in _OWN}
+        ts = int(event.get("ts") or now_ms())
+        return kind, chat, body(kind, ts, chat, fields, self._reporter.texts)

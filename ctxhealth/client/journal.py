@@ -95,9 +95,13 @@ class Journal:
         if not items:
             self.outbox.settle(now_ms())
             return
+        self._append(items)
+
+    def _append(self, items: Sequence[Item], also: Sequence[Statement] = ()) -> None:
         chats = dict.fromkeys(chat for kind, chat, _ in items if kind in _FENCED and chat)
-        also = [self.tracks.saved(chat) for chat in chats]
-        seqs = self.outbox.append([raw for _, _, raw in items], now_ms(), also=also)
+        saved = [self.tracks.saved(chat) for chat in chats]
+        raws = [raw for _, _, raw in items]
+        seqs = self.outbox.append(raws, now_ms(), also=[*also, *saved])
         for (kind, chat, _), seq in zip(items, seqs, strict=True):
             if seq is None:
                 self.lost += 1
@@ -124,6 +128,20 @@ class Journal:
         with self.outbox.lock:
             self.drain()
             self.outbox.append(bodies, now_ms(), control=True, durable=durable, also=also)
+        self.wake.set()
+
+    def file(self, items: Sequence[Item], also: Sequence[Statement]) -> None:
+        """``put`` for a thread that may wait for the disk: with ``also``, in one transaction.
+
+        Raises sqlite3.Error where the disk does not take it.
+        """
+        if self.heir is not None:
+            self.heir.ready.wait(10)
+            self.heir.file(items, also)
+            return
+        with self.outbox.lock:
+            self.drain()
+            self._append(items, also)
         self.wake.set()
 
     def bequeath(self, heir: Journal) -> None:

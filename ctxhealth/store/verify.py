@@ -171,11 +171,13 @@ def _stream_problems() -> Iterator[Problem]:
 
 
 def _stream_problem(stream: Stream) -> str | None:
-    """A stream is whole when its events are 1 to its head; newer ones come with a newer head."""
+    """A stream is whole when its events are 1 to its head, but for those that retention deleted;
+    newer ones come with a newer head."""
     rows = Event.objects.filter(stream=stream, seq__lte=stream.head)
     found = rows.aggregate(n=Count("id"), low=Min("seq"))
     beyond = Event.objects.filter(stream=stream, seq__gt=stream.head).exists()
-    if found["n"] == stream.head and (found["low"] or 1) == 1 and not beyond:
+    whole = found["n"] + stream.trimmed == stream.head
+    if whole and (stream.trimmed or (found["low"] or 1) == 1) and not beyond:
         return None
     more = ", and some beyond it" if beyond else ""
     return f"head is {stream.head}, stored are {found['n']} events up to it{more}"

@@ -13,8 +13,8 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from ctxhealth.core.windows import WindowTable, packaged_table
-from ctxhealth.ops import model_table, serving
-from ctxhealth.store import judging, queries
+from ctxhealth.ops import serving
+from ctxhealth.store import judging, model_table, queries, rejudging
 from tests.live.world import Agent
 
 LITELLM = {
@@ -172,10 +172,14 @@ def test_a_damaged_table_of_the_server_is_passed_over() -> None:
     assert judging.table() is packaged_table()
 
 
-def test_beside_a_running_server_nothing_is_changed(sources: list[Path]) -> None:
-    with serving.data_dir_held(), pytest.raises(CommandError, match="already uses"):
-        run("model_windows", *sources)
-    assert not judging.table_path().exists()
+def test_beside_a_running_server_the_table_is_put_and_the_server_judges(
+    transactional_db: None, sources: list[Path]
+) -> None:
+    with serving.data_dir_held():
+        said = run("model_windows", *sources)
+    assert "The running server judges its chats again now." in said
+    assert judging.table_path().exists()
+    assert rejudging.behind()
 
 
 def test_an_operator_states_lists_and_ends_a_window(robot: Agent) -> None:

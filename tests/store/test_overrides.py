@@ -128,8 +128,10 @@ def test_what_makes_no_sense_is_refused_by_its_field(facts: dict[str, Any], mess
     assert queries.window_overrides() == []
 
 
-def test_beside_a_running_writer_nothing_is_judged_again(sender: Sender) -> None:
-    with pytest.raises(RuntimeError, match="while no writer runs"):
+def test_beside_a_running_writer_the_command_leaves_the_judging_to_the_server(
+    sender: Sender,
+) -> None:
+    with pytest.raises(RuntimeError, match="running server judges"):
         rejudge()
 
 

@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 ),
                 ("wanted", models.BigIntegerField(default=0)),
                 ("judged", models.BigIntegerField(default=0)),
+                ("passing", models.BigIntegerField(default=0)),
                 ("cursor", models.BigIntegerField(default=0)),
                 ("done", models.BigIntegerField(default=0)),
                 ("changed", models.BigIntegerField(default=0)),

@@ -45,13 +45,14 @@ class Judging(models.Model):
     """How far stored chats are judged by the present rules. One row for each project.
 
     ``wanted`` grows by one with every change of the rules; ``judged`` is the one that every chat
-    was judged by. ``cursor`` is the last chat done of the pass under way, ``changed`` how many
-    came out differently in it.
+    was judged by. A pass under way is for ``passing``: ``cursor`` is the last chat it did,
+    ``changed`` how many came out differently.
     """
 
     project = models.OneToOneField(Project, on_delete=models.CASCADE)
     wanted = models.BigIntegerField(default=0)
     judged = models.BigIntegerField(default=0)
+    passing = models.BigIntegerField(default=0)
     cursor = models.BigIntegerField(default=0)
     done = models.BigIntegerField(default=0)
     changed = models.BigIntegerField(default=0)

@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.models import LoginLink
@@ -38,7 +39,10 @@ def user_give(*, username: str, role: Role, by: Any = None) -> Any:
 
 
 def user_disable(*, username: str, by: Any = None) -> bool:
-    """Refuse this person from now on, in open sessions too; False where there is no such one."""
+    """Refuse this person from now on, in open sessions too; False where there is no such one.
+
+    Raises ValueError where it is the last admin.
+    """
     return call(_user_disable, username, by)
 
 
@@ -80,13 +84,27 @@ def _user_give(username: str, role: Role, by: Any) -> Any:
 
 
 def _user_disable(username: str, by: Any) -> bool:
+    _keep_an_admin(username, "disabled")
     changed = get_user_model().objects.filter(username=username).update(is_active=False)
     if changed:
         audit(action="user.disable", result="done", by=by, target=username)
     return bool(changed)
 
 
+def _keep_an_admin(username: str, what: str) -> None:
+    """Nobody could configure any more, nor undo it. Raises ValueError."""
+    model = get_user_model()
+    admins = model.objects.filter(is_active=True).filter(
+        Q(is_superuser=True) | Q(groups__name="admin")
+    )
+    names = set(admins.values_list("username", flat=True))
+    if names == {username}:
+        raise ValueError(f"name: {username} is the last admin and cannot be {what}")
+
+
 def _user_set_role(user: Any, role: Role | None, by: Any) -> None:
+    if role != "admin":
+        _keep_an_admin(user.get_username(), "given another role")
     user.groups.remove(*Group.objects.filter(name__in=ROLES))
     if role is not None:
         user.groups.add(_group(role))

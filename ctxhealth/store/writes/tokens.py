@@ -18,6 +18,8 @@ from ctxhealth.store.writes.audit import audit
 SCOPES = frozenset({"ingest", "command", "read", "operate"})
 # A token that talks all day would otherwise write a row a frame.
 USED_EVERY_MS = 60_000
+OVERLAP_HIGH = 30 * 24
+HOUR_MS = 3_600_000
 
 
 class TokenSecret(NamedTuple):
@@ -44,6 +46,14 @@ def token_create(
     if agent_name is not None and not 1 <= len(agent_name) <= 200:
         raise ValueError("agent_name: 1 to 200 characters, or none for any agent")
     return call(_token_create, name.strip(), wanted, agent_name, by, expires_at)
+
+
+def token_rotate(*, token_id: int, hours: int, by: Any = None) -> TokenSecret:
+    """A new token of the same rights; the old one works ``hours`` more, or as long as it would
+    have. Raises ValueError naming the field and the reason."""
+    if not 0 <= hours <= OVERLAP_HIGH:
+        raise ValueError(f"hours: 0 to {OVERLAP_HIGH}, not {hours}")
+    return call(_token_rotate, token_id, hours, by)
 
 
 def token_revoke(*, token_id: int, by: Any = None) -> bool:
@@ -79,6 +89,24 @@ def _token_create(
     )
     audit(action="token.create", result="done", by=by, target=f"{name} ({key_id})")
     return TokenSecret(token, f"ctxh_{key_id}_{secret}")
+
+
+def _token_rotate(token_id: int, hours: int, by: Any) -> TokenSecret:
+    now = now_ms()
+    old = AgentToken.objects.filter(id=token_id, revoked_at=None).first()
+    if old is None or (old.expires_at is not None and old.expires_at <= now):
+        raise ValueError("token: it is revoked or expired already; create a new one")
+    life = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+    made = _token_create(old.name, old.scope_set, old.agent_name, by, life)
+    end = now + hours * HOUR_MS
+    if hours == 0:
+        _token_revoke(token_id, by)
+    elif old.expires_at is None or old.expires_at > end:
+        AgentToken.objects.filter(id=token_id).update(expires_at=end)
+    detail = {"new": made.token.key_id, "overlap_hours": hours}
+    target = f"{old.name} ({old.key_id})"
+    audit(action="token.rotate", result="done", by=by, target=target, detail=detail)
+    return made
 
 
 def _token_revoke(token_id: int, by: Any) -> bool:

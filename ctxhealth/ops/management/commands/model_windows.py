@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ctxhealth.bootstrap.errors import CannotStartError
-from ctxhealth.ops import model_table, serving
-from ctxhealth.store import judging
-from ctxhealth.store.rejudging import rejudge
+from ctxhealth.ops.rejudged import rejudged
+from ctxhealth.store import judging, model_table, writes
+from ctxhealth.store.writes.model_table import put
 
 
 class Command(BaseCommand):
     help = (
         "Make the table of model windows from files that you downloaded: LiteLLM's "
         "model_prices_and_context_window.json, models.dev's api.json or models.json. The server "
-        "uses it from then on and judges stored chats by it again; stop the server first."
+        "uses it from then on and judges stored chats by it again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -42,13 +40,10 @@ class Command(BaseCommand):
             self.stdout.write(f"Written to {options['output']}.")
             return
         try:
-            with serving.data_dir_held():
-                _put(judging.table_path(), text)
-                judging.forget()
-                chats = rejudge()
-        except CannotStartError as error:
-            raise CommandError(str(error)) from error
-        self.stdout.write(f"In use from now on; {chats:,} chats were judged again.")
+            writes.model_table_put(text=text)
+        except ValueError as error:
+            raise CommandError(f"{error}.") from error
+        self.stdout.write(f"In use from now on. {rejudged()}")
 
 
 def _said(change: model_table.Change) -> str:
@@ -59,12 +54,7 @@ def _said(change: model_table.Change) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    """Whole or not at all: a server that starts meanwhile reads the old one or the new one."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        put(path, text)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        draft.unlink(missing_ok=True)

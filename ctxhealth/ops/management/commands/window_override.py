@@ -7,16 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ctxhealth.bootstrap.errors import CannotStartError
-from ctxhealth.ops import serving
+from ctxhealth.ops.rejudged import rejudged
 from ctxhealth.store import queries, writes
-from ctxhealth.store.rejudging import rejudge
 
 
 class Command(BaseCommand):
     help = (
-        "List, set or end what operators say about windows. Setting and ending judge stored chats "
-        "again; stop the server first."
+        "List, set or end what operators say about windows. Stored chats are judged again, by the "
+        "server where one runs, else at once."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -37,14 +35,10 @@ class Command(BaseCommand):
             self._list()
             return
         try:
-            with serving.data_dir_held():
-                self._set(options) if options["does"] == "set" else self._end(options["number"])
-                chats = rejudge()
-        except CannotStartError as error:
-            raise CommandError(str(error)) from error
+            self._set(options) if options["does"] == "set" else self._end(options["number"])
         except ValueError as error:
             raise CommandError(f"{error}.") from error
-        self.stdout.write(f"{chats:,} chats were judged again.")
+        self.stdout.write(rejudged())
 
     def _list(self) -> None:
         for row in queries.window_overrides():

@@ -49,14 +49,25 @@ class Change(NamedTuple):
 
 def read_sources(paths: Iterable[Path]) -> dict[str, Row]:
     """Rows of all files together. Raises ValueError naming the file and the reason."""
+    texts = []
+    for path in paths:
+        try:
+            texts.append((str(path), path.read_text("utf-8")))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
+    return read_texts(texts)
+
+
+def read_texts(texts: Iterable[tuple[str, str]]) -> dict[str, Row]:
+    """The same of (name, content). Raises ValueError naming the file and the reason."""
     prices: dict[str, Limits] = {}
     windows: dict[str, Limits] = {}
     rows: dict[str, Row] = {}
-    for path in paths:
+    for name, text in texts:
         try:
-            _sort_in(json.loads(path.read_text("utf-8")), prices, windows, rows)
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path}: {error}") from error
+            _sort_in(json.loads(text), prices, windows, rows)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{name}: {error}") from error
     for key in sorted({*prices, *windows}):
         row = _row(prices.get(key), windows.get(key))
         if row is not None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ctxhealth.core.findings.views import finding_view
+from ctxhealth.core.incidents_model import IncidentView
+from ctxhealth.core.incidents_view import incident_view
 from ctxhealth.core.model import AttemptView, FindingView, LatchView, ReadingPoint
 from ctxhealth.core.state import ChatState
 
@@ -69,6 +71,9 @@ class Changes:
     findings_closed: list[FindingView] = field(default_factory=list)
     # Code -> True when this batch opened it, False when it only changed it.
     touched: dict[str, bool] = field(default_factory=dict)
+    incidents_closed: list[IncidentView] = field(default_factory=list)
+    # The open incident's view may be another one.
+    incident_touched: bool = False
     state: ChatState | None = None
 
     @property
@@ -88,6 +93,15 @@ class Changes:
         views += self.findings_updated.values()
         views += self.findings_opened.values()
         return {(view.code, view.since_seq): view for view in views}
+
+    @property
+    def incidents(self) -> dict[int, IncidentView]:
+        """Every incident this batch opened, changed or closed, by the event that opened it."""
+        views = {view.opened_seq: view for view in self.incidents_closed}
+        state = self.state
+        if self.incident_touched and state is not None and state.incident is not None:
+            views[state.incident.opened_seq] = incident_view(state, state.incident)
+        return views
 
     def _views(self, *, opened: bool) -> dict[str, FindingView]:
         state = self.state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxhealth.core.folding.context import is_troubled
+from ctxhealth.core.incidents import incident_due
 from ctxhealth.core.rules import Rules
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.timing import hung_since, quiet_since
@@ -26,5 +27,8 @@ def next_deadline(state: ChatState, rules: Rules) -> int | None:
     link = state.link
     if link.state == "late" and link.since is not None and is_troubled(state):
         found.append(link.since + thresholds.offline_ms)
+    due = incident_due(state, thresholds)
+    if due is not None:
+        found.append(due)
     ahead = [at for at in found if at > state.ticked_at]
     return min(ahead) if ahead else None

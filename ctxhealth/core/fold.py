@@ -24,6 +24,7 @@ from ctxhealth.core.folding import (
 )
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.replies import on_reply_empty
+from ctxhealth.core.incidents import follow
 from ctxhealth.core.rules import Rules
 from ctxhealth.core.state import ChatState, new_state
 from ctxhealth.wire import events as wire
@@ -102,6 +103,8 @@ def fold(state: ChatState, event: Event, stamp: Stamp, changes: Changes, rules: 
     try:
         handler[0](state, event, context)
         evaluate(state, handler[1], context)
+        if state.severity == "critical" or state.incident is not None:
+            follow(state, handler[1], context)
     except Exception as error:
         # One event that the fold cannot digest must not stop every other chat's intake.
         context.odd(f"internal {type(error).__name__} at {kind.__name__}: {error}")

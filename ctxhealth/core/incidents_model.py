@@ -81,7 +81,8 @@ class IncidentView(View, frozen=True, kw_only=True):
     ``closed_how``: requests, time, or ended (the chat or its transcript did).
     ``burnt_tokens``: what summarizers read for attempts that failed or freed nothing, as far as
     known; None where of no such call the usage is known. ``burnt_unknown_calls`` add to it.
-    ``empties``, ``requests``, ``turns``: counts since it opened, empties of its evidence too.
+    ``empties``, ``requests``, ``turns``: counts since it opened, empties of its evidence too;
+    ``unusable``: the longest row of unusable replies.
     """
 
     opened_seq: int
@@ -107,6 +108,7 @@ class IncidentView(View, frozen=True, kw_only=True):
     burnt_tokens: int | None = None
     burnt_unknown_calls: int = 0
     empties: int = 0
+    unusable: int = 0
     requests: int = 0
     turns: int = 0
     lost_links: int = 0

@@ -207,7 +207,9 @@ class ChatSummary(View, frozen=True, kw_only=True):
     """One chat as a row of the board and of ``GET /api/v1/chats``.
 
     ``since`` is when the present state began; ``severity`` that of the worst open finding (None
-    when healthy); ``trend`` the last 60 loads, oldest first, None where unknown.
+    when healthy); ``trend`` the last 60 loads, oldest first, None where unknown. ``incident`` is
+    the event that opened the open incident, ``cause`` the key of its cause; a key that begins
+    with ``agent/`` means this agent's chats alone.
     """
 
     title: str | None = None
@@ -255,6 +257,8 @@ class ChatSummary(View, frozen=True, kw_only=True):
     last_event_at: int | None = None
     turn_open: bool = False
     command_kinds: tuple[str, ...] = ()
+    incident: int | None = None
+    cause: str | None = None
 
 
 class StepView(View, frozen=True, kw_only=True):

@@ -69,6 +69,9 @@ class Thresholds:
     offline_ms: int = 45_000
     live_transcript_ms: int = 60 * 60_000
     skew_ms: int = 30_000
+    # Incidents: calm for so many requests, or for so long, closes one.
+    incident_calm_requests: int = 3
+    incident_calm_ms: int = 10 * 60_000
     # Latches.
     cooldown_headroom_share: float = 0.1
     growth_share: float = 0.05

@@ -11,11 +11,12 @@ from zlib import crc32
 
 import msgspec
 
+from ctxhealth.core.incidents_parts import OpenIncident
 from ctxhealth.core.model import AttemptView, LatchView, View
 from ctxhealth.core.parts import Fact, Facts, History, Limits, Meter, Part, Requests
 
 # Raised whenever the same events fold to another state: stored states are then rebuilt.
-FOLD_VERSION = 10
+FOLD_VERSION = 11
 
 RECENT_ATTEMPTS = 8
 RECENT_MARKS = 12
@@ -203,6 +204,7 @@ class ChatState(Part):
     commands: dict[str, CommandRecord] = msgspec.field(default_factory=dict)
     recovery: Recovery | None = None
     findings: dict[str, Finding] = msgspec.field(default_factory=dict)
+    incident: OpenIncident | None = None
     state: str = "healthy"
     severity: str | None = None
     state_since: int = 0

@@ -70,7 +70,7 @@ def detail(
 def _summary(state: ChatState, rules: Rules, said: str) -> ChatSummary:
     facts, limits, requests = state.facts, state.limits, state.requests
     compactions, replies, turns = state.compactions, state.replies, state.turns
-    history, intake = state.history, state.intake
+    history, intake, incident = state.history, state.intake, state.incident
     return ChatSummary(
         title=facts.title,
         model=facts.model,
@@ -117,6 +117,8 @@ def _summary(state: ChatState, rules: Rules, said: str) -> ChatSummary:
         last_event_at=state.last_event_at,
         turn_open=turns.open,
         command_kinds=tuple(state.link.commands),
+        incident=None if incident is None else incident.opened_seq,
+        cause=None if incident is None else incident.cause.key,
     )
 
 

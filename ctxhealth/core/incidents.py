@@ -26,33 +26,50 @@ from ctxhealth.core.state import ChatState
 from ctxhealth.core.timing import is_followed
 
 _CALM = frozenset({State.HEALTHY.value, State.WATCH.value})
+# Events that change nothing but findings: most of a chat's.
+_NARROW = frozenset({"message", "sent", "started"})
 # Events that change none of an incident's counts.
-_QUIET = frozenset({"message", "sent", "started", "tick", "snapshot", "intake", "link"})
+_QUIET = _NARROW | {"tick", "snapshot", "intake", "link"}
+# The server's own, with which a transcript or a chat may turn out to have ended.
+_ENDING = frozenset({"tick", "link"})
 
 
 def follow(state: ChatState, group: str, context: Context) -> None:
     """Carry the chat's incident on after an event of ``group`` was folded and judged."""
-    thresholds = context.rules.thresholds
-    if state.incident is not None:
-        _close_if_over(state, state.incident, context)
     incident = state.incident
+    if incident is not None:
+        _close_if_over(state, incident, group, context)
+        incident = state.incident
     if incident is None:
-        if state.severity != CRITICAL or _has_ended(state, thresholds, context.at):
-            return
-        incident = state.incident = _opened(state, context)
-        context.changes.facts = context.changes.incident_touched = True
+        if state.severity == CRITICAL and not _has_ended(state, context):
+            state.incident = _opened(state, context)
+            context.changes.facts = context.changes.incident_touched = True
         return
-    changed = take_findings(state, incident, context)
-    changed |= take_latches(state, incident, context)
-    changed |= take_attempts(state, incident, context)
-    changed |= group == "none" and take_command(state, incident, context)
-    changed |= _take_calm(state, incident, context)
-    if state.severity == CRITICAL and ROWS[State(state.state)] < ROWS[State(incident.worst)]:
-        incident.worst, changed = state.state, True
+    changed = context.judged and take_findings(state, incident, context)
     if state.replies.unusable_row > incident.unusable:
         incident.unusable, changed = state.replies.unusable_row, True
+    if group not in _NARROW:
+        changed |= _take_rest(state, incident, group, context)
+    changed |= _take_worst(state, incident)
+    changed |= _take_calm(state, incident, context)
     if changed or group not in _QUIET:
         context.changes.incident_touched = True
+
+
+def _take_rest(state: ChatState, incident: OpenIncident, group: str, context: Context) -> bool:
+    changed = take_latches(state, incident, context)
+    changed |= take_attempts(state, incident, context)
+    return changed | (group == "none" and take_command(state, incident, context))
+
+
+def _take_worst(state: ChatState, incident: OpenIncident) -> bool:
+    """The state that stands furthest up of all that were critical."""
+    if state.state == incident.worst or state.severity != CRITICAL:
+        return False
+    if ROWS[State(state.state)] >= ROWS[State(incident.worst)]:
+        return False
+    incident.worst = state.state
+    return True
 
 
 def incident_due(state: ChatState, thresholds: Thresholds) -> int | None:
@@ -87,6 +104,8 @@ def _opened(state: ChatState, context: Context) -> OpenIncident:
         turns_before=state.turns.count,
         answered_before=state.turns.answered,
         unusable=state.replies.unusable_row,
+        latches_seen=(state.latches.total, len(state.latches.open)),
+        failing=True,
         last_attempt=state.compactions.recent[-1].attempt if state.compactions.recent else None,
     )
     earlier_commands(state, incident)
@@ -104,7 +123,9 @@ def _take_calm(state: ChatState, incident: OpenIncident, context: Context) -> bo
     was = incident.calm_since, incident.answered_at
     if state.severity == CRITICAL:
         incident.answered_at, incident.answered_before = None, turns.answered
-    elif incident.answered_at is None and turns.answered > incident.answered_before:
+        incident.calm_since = None
+        return was != (None, None)
+    if incident.answered_at is None and turns.answered > incident.answered_before:
         incident.answered_at = context.at
     if not _is_calm(state):
         incident.calm_since = None
@@ -124,8 +145,6 @@ def _is_calm(state: ChatState) -> bool:
     """Healthy, watch, or recovering with the user answered; warnings that cause nothing too."""
     if state.state in _CALM:
         return True
-    if state.severity == CRITICAL:
-        return False
     if state.recovery is not None:
         return state.recovery.answer
     return not any(
@@ -133,18 +152,18 @@ def _is_calm(state: ChatState) -> bool:
     )
 
 
-def _close_if_over(state: ChatState, incident: OpenIncident, context: Context) -> None:
+def _close_if_over(state: ChatState, incident: OpenIncident, group: str, context: Context) -> None:
     """Calm for long enough before this event, or nothing more can come of it."""
-    thresholds, calm = context.rules.thresholds, incident.calm_since
-    if calm is not None and context.at - calm >= thresholds.incident_calm_ms:
-        _close(state, incident, calm + thresholds.incident_calm_ms, "time", context)
-    elif _has_ended(state, thresholds, context.at):
+    limit, calm = context.rules.thresholds.incident_calm_ms, incident.calm_since
+    if calm is not None and context.at - calm >= limit:
+        _close(state, incident, calm + limit, "time", context)
+    elif group in _ENDING and _has_ended(state, context):
         last = context.at if state.link.closed else state.last_event_at
         _close(state, incident, max(last or 0, incident.opened_at), "ended", context)
 
 
-def _has_ended(state: ChatState, thresholds: Thresholds, at: int) -> bool:
-    return state.link.closed or not is_followed(state, thresholds, at)
+def _has_ended(state: ChatState, context: Context) -> bool:
+    return state.link.closed or not is_followed(state, context.rules.thresholds, context.at)
 
 
 def _may_just_end(state: ChatState) -> bool:

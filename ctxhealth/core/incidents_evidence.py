@@ -60,19 +60,21 @@ def take_findings(state: ChatState, incident: OpenIncident, context: Context) ->
 
 
 def take_latches(state: ChatState, incident: OpenIncident, context: Context) -> bool:
+    """Latches that were set or cleared with this event."""
     chain, open_ = incident.chain, state.latches.open
-    changed = False
+    seen = (state.latches.total, len(open_))
+    if seen == incident.latches_seen:
+        return False
+    incident.latches_seen = seen
     for record in open_.values():
         link = chain.get(_latch_code(record))
         if link is None or link.until_seq is not None:
             _open_latch(chain, record, context)
-            changed = True
+    held = {_latch_code(record) for record in open_.values()}
     for link in chain.values():
-        held = any(_latch_code(record) == link.code for record in open_.values())
-        if link.kind == "latch" and link.until_seq is None and not held:
+        if link.kind == "latch" and link.until_seq is None and link.code not in held:
             _end(link, context)
-            changed = True
-    return changed
+    return True
 
 
 def take_attempts(state: ChatState, incident: OpenIncident, context: Context) -> bool:
@@ -80,14 +82,14 @@ def take_attempts(state: ChatState, incident: OpenIncident, context: Context) ->
     compactions, changed = state.compactions, False
     last = compactions.recent[-1] if compactions.recent else None
     if last is not None and last.attempt != incident.last_attempt:
-        incident.last_attempt, changed = last.attempt, True
+        incident.last_attempt, incident.failing, changed = last.attempt, True, True
         _take_attempt(incident.chain, last, context)
         burn(incident.burnt, last)
-    if not compactions.summarizer_row and not compactions.no_relief:
+    if incident.failing and not compactions.summarizer_row and not compactions.no_relief:
+        incident.failing, changed = False, True
         for link in incident.chain.values():
             if link.kind == "attempt" and link.until_seq is None:
                 _end(link, context)
-                changed = True
     return changed
 
 

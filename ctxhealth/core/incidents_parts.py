@@ -81,3 +81,6 @@ class OpenIncident(Part):
     answered_before: int = 0
     unusable: int = 0
     last_attempt: str | None = None
+    # What the chain has seen of latches, and whether a link of an attempt is still open.
+    latches_seen: tuple[int, int] = (0, 0)
+    failing: bool = False

@@ -125,6 +125,7 @@ def _note(state: ChatState, code: str, verdict: Verdict, context: Context) -> bo
     finding = state.findings.get(code)
     touched = context.changes.touched
     if finding is None:
+        context.judged = True
         state.findings[code] = Finding(
             severity=severity,
             since=context.at,
@@ -136,6 +137,7 @@ def _note(state: ChatState, code: str, verdict: Verdict, context: Context) -> bo
         return True
     if finding.severity == severity and finding.facts == facts:
         return False
+    context.judged = True
     # Numbers alone move no state; a loop's form decides what it explains away.
     moved = finding.severity != severity or code == "looping"
     finding.severity, finding.facts = severity, facts
@@ -151,6 +153,7 @@ def _note(state: ChatState, code: str, verdict: Verdict, context: Context) -> bo
 
 def _close(state: ChatState, code: str, context: Context) -> None:
     finding = state.findings.pop(code)
+    context.judged = True
     context.changes.touched.pop(code, None)
     context.changes.findings_closed.append(
         finding_view(state, code, finding, context.at, context.seq)

@@ -8,12 +8,16 @@ from ctxhealth.core.state import ChatState
 
 
 class Context:
-    """One event's surroundings. ``at``: server ms (a transcript's own), ``seq``: chat_seq."""
+    """One event's surroundings. ``at``: server ms (a transcript's own), ``seq``: chat_seq.
 
-    __slots__ = ("at", "changes", "rules", "seq")
+    ``judged`` becomes True where a finding opened, changed or closed.
+    """
+
+    __slots__ = ("at", "changes", "judged", "rules", "seq")
 
     def __init__(self, seq: int, at: int, changes: Changes, rules: Rules) -> None:
         self.seq, self.at, self.changes, self.rules = seq, at, changes, rules
+        self.judged = False
 
     def odd(self, text: str) -> None:
         """Note an event that makes no sense; it stays on record and changes nothing."""

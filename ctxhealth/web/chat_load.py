@@ -4,17 +4,19 @@ for the chat regions; rendering itself stays pure."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ctxhealth.core.model import AttemptView, ChatDetail, Source
 from ctxhealth.store import queries
-from ctxhealth.store.queries import ChatRow
+from ctxhealth.store.queries import ChatRow, EventRow
 from ctxhealth.web.chat_page import Change, ChatExtras, ParentLink, change_of
 
 MAX_ATTEMPTS = 50
 MAX_CLOSED = 50
 MAX_COMMANDS = 20
 EVERY_READING = 1_000_000
+MAX_STEPS = 40  # events of an opened attempt
 SOON = 10  # events
 _GOING_ON = ("turn.started", "request.sent", "message.added", "compaction.started")
 
@@ -51,15 +53,37 @@ def _parent(chat: ChatRow) -> ParentLink | None:
     return ParentLink(parent.id, parent.summary.title or parent.external_id)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedAttempt:
+    """One attempt with both its moments and the events from its start to its end."""
+
+    attempt: AttemptView
+    change: Change | None
+    events: Sequence[EventRow]
+
+
+def load_attempt(chat: ChatRow, first_seq: int) -> LoadedAttempt | None:
+    attempt = queries.chat_attempt(chat.id, first_seq)
+    if attempt is None:
+        return None
+    change = _change_by(chat, attempt)
+    last = attempt.finished_seq or first_seq
+    events = queries.chat_events(chat.id, after=first_seq - 1, limit=MAX_STEPS)
+    return LoadedAttempt(attempt, change, [e for e in events if (e.chat_seq or 0) <= last])
+
+
 def _last_change(chat: ChatRow, attempts: Sequence[AttemptView]) -> Change | None:
     """Of the newest attempt that ended and changed a size."""
     for attempt in attempts:
-        if attempt.finished_seq is None or attempt.before == attempt.after:
-            continue
-        if attempt.before is None or attempt.after is None:
-            continue
-        return _change(chat.id, chat.opened_at, attempt, _told_at(chat.id, attempt))
+        if attempt.before != attempt.after and (change := _change_by(chat, attempt)):
+            return change
     return None
+
+
+def _change_by(chat: ChatRow, attempt: AttemptView) -> Change | None:
+    if attempt.finished_seq is None or attempt.before is None or attempt.after is None:
+        return None
+    return _change(chat.id, chat.opened_at, attempt, _told_at(chat.id, attempt))
 
 
 def _counted_at(chat_id: int, attempt: AttemptView, ended: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django.test import Client
 
 from tests.live.world import Agent
@@ -152,3 +154,27 @@ def test_the_next_hundred_come_as_rows_alone(robot: Agent, viewer: Client) -> No
 def test_a_filter_that_fits_nothing_says_so(robot: Agent, viewer: Client) -> None:
     robot.chat("c1", 60_000)
     assert "No chat fits" in viewer.get("/?q=nothing-like-it").content.decode()
+
+
+def test_an_attempt_opens_to_what_it_moved_and_to_its_own_events(
+    robot: Agent, viewer: Client
+) -> None:
+    pk = robot.chat("c1", 60_000)
+    sizes = {"type": "history.snapshot", "chat": "c1", "system": 1_000}
+    told = {"chat": "c1", "attempt": "a1", "before": 60_000}
+    robot.report(
+        {**sizes, "topics": [{"id": "t1", "tokens": 57_000}], "current": {"tokens": 2_000}},
+        {"type": "compaction.started", "trigger": "proactive", **told},
+        {"type": "compaction.finished", "reported": "done", "after": 25_000, **told},
+        {**sizes, "bulks": [{"id": "b1", "tokens": 22_000}], "current": {"tokens": 2_000}},
+        {"type": "note", "chat": "c1", "level": "info", "text": "long after it"},
+    )
+    page = viewer.get(f"/chats/{pk}/").content.decode()
+    link = re.search(r'href="(/chats/\d+/attempts/\d+/)"', page)
+    assert link is not None
+    opened = read(viewer.get(link[1]).content.decode())
+    text = " ".join(opened.text.split())
+    assert "topics 57,000 → 0" in text and "bulks 0 → 22,000" in text
+    assert "compaction.started" in text and "compaction.finished" in text
+    assert "long after it" not in text and "model.replied" not in text
+    assert viewer.get(f"/chats/{pk}/attempts/1/").status_code == 404

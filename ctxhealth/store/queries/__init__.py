@@ -21,6 +21,7 @@ from ctxhealth.store.queries.board import (
 from ctxhealth.store.queries.chat_models import chat_models
 from ctxhealth.store.queries.chats import (
     ChatRow,
+    chat_attempt,
     chat_attempts,
     chat_children,
     chat_detail,
@@ -73,6 +74,7 @@ __all__ = [
     "board_page",
     "board_rows",
     "board_versions",
+    "chat_attempt",
     "chat_attempts",
     "chat_children",
     "chat_commands",

@@ -148,6 +148,13 @@ def chat_attempts(chat_id: int, limit: int = 200) -> list[AttemptView]:
     return [ATTEMPT.decode(view) for view in rows.values_list("view", flat=True)[:limit]]
 
 
+def chat_attempt(chat_id: int, first_seq: int) -> AttemptView | None:
+    """The attempt that was first heard of by this event."""
+    rows = CompactionAttempt.objects.filter(chat_id=chat_id, first_seq=first_seq)
+    view = rows.values_list("view", flat=True).first()
+    return None if view is None else _ATTEMPT.decode(view)
+
+
 def chat_latches(chat_id: int, limit: int = 200) -> list[LatchView]:
     """Latches, open ones first, then newest first."""
     rows = Latch.objects.filter(chat_id=chat_id).order_by(

@@ -12,7 +12,15 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ctxhealth.core.model import AttemptView, Block, ChatSummary, Reading, Source, Structure
+from ctxhealth.core.model import (
+    AttemptView,
+    Block,
+    ChatSummary,
+    Reading,
+    Source,
+    StepView,
+    Structure,
+)
 from ctxhealth.web import format as fmt
 from ctxhealth.web import icicle, states, svg
 from ctxhealth.web.preview import Level
@@ -187,7 +195,7 @@ def level_bar(level: Level, top: int) -> SafeString:
 
 
 @register.simple_tag
-def change_bars(attempt: AttemptView, top: int | None) -> SafeString:
+def change_bars(attempt: AttemptView | StepView, top: int | None) -> SafeString:
     return svg.change_svg(attempt.before, attempt.after, top)
 
 

@@ -15,7 +15,7 @@ from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import ChatRow
 from ctxhealth.web import fragments
 from ctxhealth.web.access import PageRequest, may_operate, member
-from ctxhealth.web.chat_load import load_chat
+from ctxhealth.web.chat_load import load_attempt, load_chat
 from ctxhealth.web.events import line_of, pretty
 from ctxhealth.web.series import LANE_TYPES, series_of, table_of
 
@@ -54,6 +54,27 @@ def chat(request: PageRequest, chat_id: int) -> HttpResponse:
             "regions": fragments.chat_regions(detail, extras, now, operate=operate, oob=False),
         },
     )
+
+
+@require_safe
+@member
+def chat_attempt(request: PageRequest, chat_id: int, first_seq: int) -> HttpResponse:
+    """What one compaction did: its moments before and after, and its events."""
+    chat = chat_or_404(chat_id)
+    loaded = load_attempt(chat, first_seq)
+    if loaded is None:
+        raise Http404
+    context = {
+        "nav": "chats",
+        "now": now_ms(),
+        "chat": chat,
+        "title": chat.summary.title or chat.external_id,
+        "a": loaded.attempt,
+        "change": loaded.change,
+        "lines": [line_of(event) for event in loaded.events],
+    }
+    template = "web/inc/attempt.html" if request.htmx else "web/attempt.html"
+    return render(request, template, context)
 
 
 @require_safe

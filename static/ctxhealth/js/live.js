@@ -147,7 +147,7 @@
       !((name === "open" && node.tagName === "DETAILS") || (name === "title" && node.tagName === "TIME"));
     Idiomorph.defaults.callbacks.beforeNodeMorphed = (node, fresh) => {
       // What a reader loaded into an opened row stays.
-      if (node.nodeType === 1 && node.classList.contains("raw-box") && node.querySelector("pre")) return false;
+      if (node.nodeType === 1 && node.classList.contains("raw-box") && node.querySelector("pre, .loaded")) return false;
       // An age that is already right is not rewritten: nothing flickers.
       if (node.nodeType === 1 && node.tagName === "TIME" && !node.classList.contains("at") && node.dateTime === fresh.dateTime) return false;
       return true;

@@ -152,7 +152,7 @@ def chat_attempt(chat_id: int, first_seq: int) -> AttemptView | None:
     """The attempt that was first heard of by this event."""
     rows = CompactionAttempt.objects.filter(chat_id=chat_id, first_seq=first_seq)
     view = rows.values_list("view", flat=True).first()
-    return None if view is None else _ATTEMPT.decode(view)
+    return None if view is None else ATTEMPT.decode(view)
 
 
 def chat_latches(chat_id: int, limit: int = 200) -> list[LatchView]:

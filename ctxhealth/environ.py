@@ -110,6 +110,12 @@ _SETTINGS = (
         "Nobody can act on a chat from this server, whatever their role; everything can be seen.",
     ),
     Setting(
+        "CTXHEALTH_IMPORT_MB",
+        "512",
+        "Largest file that the Import page takes, in MB. A packed one may unpack to four times "
+        "that.",
+    ),
+    Setting(
         "CTXHEALTH_LOG_LEVEL",
         "INFO",
         "Least severe records written to standard error: DEBUG, INFO, WARNING or ERROR.",

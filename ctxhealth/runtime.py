@@ -15,11 +15,13 @@ from typing import Any
 
 from django.conf import settings
 
+from ctxhealth.imports.worker import ImportWorker
 from ctxhealth.ingest.connections import ConnectionTable
 from ctxhealth.ingest.gate import Gate
 from ctxhealth.live.service import Live
 from ctxhealth.store import incarnation, through
 from ctxhealth.store.ticker import Ticker
+from ctxhealth.store.upkeep import Upkeep
 from ctxhealth.store.writer import Writer
 from ctxhealth.web.agent_rows import connections_from
 
@@ -40,6 +42,8 @@ class Runtime:
         self.live = Live()
         self.gate = Gate(self.writer)
         self.ticker = Ticker()
+        self.upkeep = Upkeep()
+        self.imports = ImportWorker()
         self.writer.on_commit_hooks.append(self.live.on_commit)
         self.writer.on_command_hooks.append(self.live.on_commit)
 
@@ -55,12 +59,16 @@ class Runtime:
         self.writer.start()
         self.gate.start()
         self.ticker.start()
+        self.upkeep.start()
+        self.imports.start()
         connections_from(self.connections.infos)
 
     async def stop(self) -> None:
         """Agents are told to come back, what was taken is written, states are stored."""
         connections_from(None)
         await self.ticker.stop()
+        await asyncio.to_thread(self.upkeep.stop)
+        await asyncio.to_thread(self.imports.stop)
         await self.gate.stop()
         await asyncio.to_thread(self.writer.stop)
         await self.live.stop()

@@ -48,6 +48,7 @@ CTXHEALTH_DATA_DIR = BASE_DIR / envstr("CTXHEALTH_DATA_DIR")
 CTXHEALTH_URL = envorigin("CTXHEALTH_URL")
 CTXHEALTH_ORIGINS = [*([CTXHEALTH_URL] if CTXHEALTH_URL else []), *envorigins("CTXHEALTH_ORIGINS")]
 CTXHEALTH_READ_ONLY = envbool("CTXHEALTH_READ_ONLY")
+CTXHEALTH_IMPORT_MB = envint("CTXHEALTH_IMPORT_MB", minimum=1)
 CTXHEALTH_WORKERS = envint("CTXHEALTH_WORKERS", minimum=1)
 CTXHEALTH_PROXIES = envlist("CTXHEALTH_PROXIES")
 CTXHEALTH_ALLOW_OLD_SQLITE = envbool("CTXHEALTH_ALLOW_OLD_SQLITE")
@@ -130,6 +131,8 @@ CHANNEL_LAYERS = {
 # A request's body; uploads of files stream and have their own limit.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
+# A large body waits beside the data, not in a /tmp that may be memory.
+FILE_UPLOAD_TEMP_DIR = str(CTXHEALTH_DATA_DIR)
 
 # Sessions and cookies. A `__Host-` cookie can be set by this very host over HTTPS alone.
 SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"

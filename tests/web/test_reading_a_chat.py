@@ -163,12 +163,14 @@ def test_an_attempt_opens_to_what_it_moved_and_to_its_own_events(
     sizes = {"type": "history.snapshot", "chat": "c1", "system": 1_000}
     told = {"chat": "c1", "attempt": "a1", "before": 60_000}
     robot.report(
-        {**sizes, "topics": [{"id": "t1", "tokens": 57_000}], "current": {"tokens": 2_000}},
+        {**sizes, "revision": "r1", "topics": [{"id": "t1", "tokens": 57_000}],
+         "current": {"tokens": 2_000}},
         {"type": "compaction.started", "trigger": "proactive", **told},
         {"type": "compaction.finished", "reported": "done", "after": 25_000, **told},
-        {**sizes, "bulks": [{"id": "b1", "tokens": 22_000}], "current": {"tokens": 2_000}},
+        {**sizes, "revision": "r2", "bulks": [{"id": "b1", "tokens": 22_000}],
+         "current": {"tokens": 2_000}},
         {"type": "note", "chat": "c1", "level": "info", "text": "long after it"},
-    )
+    )  # fmt: skip
     page = viewer.get(f"/chats/{pk}/").content.decode()
     link = re.search(r'href="(/chats/\d+/attempts/\d+/)"', page)
     assert link is not None

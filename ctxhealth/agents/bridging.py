@@ -13,7 +13,7 @@ import socket
 import sqlite3
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TextIO
@@ -116,13 +116,26 @@ class Line:
     """The reporter of one bridge, with its outbox and the bridge's own tables in one file."""
 
     def __init__(
-        self, options: Namespace, words: Words, *, product: str, source: str, **about: Any
+        self,
+        options: Namespace,
+        words: Words,
+        *,
+        product: str,
+        source: str,
+        commands: Sequence[str] = (),
+        **about: Any,
     ) -> None:
-        """``source`` names what is followed. ``about``: runtime_version. Raises CannotBridge."""
+        """``source`` names what is followed, ``commands`` what can be carried out there.
+
+        ``about``: runtime_version. Raises CannotBridge.
+        """
         self.url, token = server_of(options)
         self._words = words
         outbox = _outbox(options, product, source)
-        caps = {"read_only": True, "commands": []} if options.read_only else {}
+        caps = {
+            "commands": [] if options.read_only else list(commands),
+            "fallback": "none", "read_only": bool(options.read_only or not commands),
+        }  # fmt: skip
         self.reporter = Reporter(
             self.url, token, agent=_name(options, product, outbox), runtime=product, outbox=outbox,
             text=options.text, capabilities=caps, **about,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxhealth.core.model import Severity, State, View
 
-# What a cause's key begins with where it says nothing beyond one agent's chats.
+# A cause's key begins with this where it says nothing beyond one agent's chats.
 OF_AGENT = "agent/"
 
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from ctxhealth.core.findings.catalogue import CATALOGUE
-from ctxhealth.core.findings.stalls import say_error
 from ctxhealth.core.incidents_causes import RANK, belongs
 from ctxhealth.core.incidents_model import IncidentCommand, IncidentLink, IncidentView
 from ctxhealth.core.incidents_parts import ChainLink, GivenCommand, OpenIncident
+from ctxhealth.core.incidents_words import say_link
 from ctxhealth.core.model import Severity, State
-from ctxhealth.core.parts import Fact
 from ctxhealth.core.state import FOLD_VERSION, ChatState
-from ctxhealth.core.wording import number, plural, sentence_case
+from ctxhealth.core.wording import sentence_case
 
 _FINDINGS = frozenset({"finding", "reply", "stop"})
-_OUTCOMES = {
-    "no_progress": "removed nothing",
-    "nothing_foldable": "found nothing that could be folded",
-    "timed_out": "did not end in time",
-    "durability_failed": "could not be stored by the agent",
-}
 
 
 def incident_view(
@@ -80,7 +73,7 @@ def _shown(link: ChainLink, root: str) -> IncidentLink:
         kind=link.kind,
         at=link.at,
         seq=link.seq,
-        sentence=sentence_case(say(link)),
+        sentence=sentence_case(say_link(link)),
         severity=Severity(link.severity) if link.severity else None,
         until_at=link.until_at,
         until_seq=link.until_seq,
@@ -120,7 +113,7 @@ def _sentence(incident: OpenIncident) -> str:
     """The root, then the worst that it led to; one sentence with the numbers of both."""
     root = incident.chain.get(incident.root)
     worst = _worst(incident)
-    told = [say(link).rstrip(".") for link in (root, worst) if link is not None]
+    told = [say_link(link).rstrip(".") for link in (root, worst) if link is not None]
     return sentence_case("; ".join(dict.fromkeys(told))) + "."
 
 
@@ -129,37 +122,3 @@ def _worst(incident: OpenIncident) -> ChainLink | None:
     links = [link for link in incident.chain.values() if link.critical_seq is not None]
     named = [link for link in links if CATALOGUE[link.code].state.value == incident.worst]
     return min(named or links, key=lambda link: link.seq, default=None)
-
-
-def say(link: ChainLink) -> str:
-    """The link in words, a sentence that ends with a full stop."""
-    if link.kind == "attempt":
-        return _say_attempts(link)
-    if link.kind == "latch":
-        return _say_latch(link)
-    if link.code in CATALOGUE and link.facts:
-        return CATALOGUE[link.code].sentence(link.facts)
-    return f"{link.code.replace('_', ' ')}."
-
-
-def _say_attempts(link: ChainLink) -> str:
-    model, _, error, before, scope, freed = link.facts
-    tries = plural(link.count, "compaction")
-    if link.code in _OUTCOMES:
-        return f"{tries} {_OUTCOMES[link.code]}{_of(before, scope)}."
-    who = f"the utility model {model}" if model else "the utility model"
-    text = f"{who} {say_error(None if error is None else str(error))}: {tries}"
-    text += " gave no relief" if freed is None else f" freed {number(int(freed))}"
-    return f"{text}{_of(before, scope)}."
-
-
-def _of(before: Fact, scope: Fact) -> str:
-    return "" if before is None else f" of {number(int(before))} {scope} tokens"
-
-
-def _say_latch(link: ChainLink) -> str:
-    kind, justified, reason, _ = link.facts
-    text = f"a latch ({str(kind).replace('_', ' ')}) keeps compaction from running"
-    if reason:
-        text += f": {str(reason).rstrip('.')}"
-    return f"{text}; its reason does not justify it." if justified is False else f"{text}."

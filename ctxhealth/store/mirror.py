@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ctxhealth.core.changes import Changes, ItemChange
+from ctxhealth.core.incidents_model import IncidentView
 from ctxhealth.core.model import View
 from ctxhealth.store.models import CompactionAttempt, Finding, Item, Latch, Reading
 
@@ -30,6 +31,7 @@ class Tables:
         self.findings: dict[Key, Any] = {}
         self.readings: dict[Key, Any] = {}
         self.items: dict[Key, Any] = {}
+        self.incidents: dict[int, IncidentView] = {}
 
     def apply(self, changes: Changes) -> None:
         """Take in what one event changed."""
@@ -39,6 +41,7 @@ class Tables:
             self.latches[(latch.latch, latch.set_seq)] = _facts(latch)
         for finding in changes.findings.values():
             self.findings[(finding.code, finding.since_seq)] = _facts(finding)
+        self.incidents.update(changes.incidents)
         for point in changes.readings:
             facts = msgspec.to_builtins(point)
             self.readings[point.chat_seq] = tuple(facts[name] for name in _READING)

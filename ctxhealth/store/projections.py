@@ -10,7 +10,7 @@ from django.db import connection
 
 from ctxhealth.core.changes import Changes, ItemChange
 from ctxhealth.core.model import AttemptView, FindingView, LatchView, ReadingPoint
-from ctxhealth.store import bulk, chat_rows
+from ctxhealth.store import bulk, chat_rows, incident_rows
 from ctxhealth.store.states import Held
 
 Row = tuple[Any, ...]
@@ -63,8 +63,8 @@ _CLEAR = "UPDATE store_item SET removed_seq = %s WHERE chat_id = %s AND removed_
 _MOVE = "UPDATE store_item SET place = %s WHERE chat_id = %s AND item = %s"
 
 
-def write(touched: Sequence[tuple[Held, Changes]]) -> None:
-    """Write what the fold of one batch changed."""
+def write(touched: Sequence[tuple[Held, Changes]], *, incidents: bool = True) -> None:
+    """Write what the fold of one batch changed; ``incidents`` False leaves those to the caller."""
     for held, changes in touched:
         if changes.parent:
             chat_rows.link_parent(held, changes.parent)
@@ -77,6 +77,8 @@ def write(touched: Sequence[tuple[Held, Changes]]) -> None:
     bulk.insert(_FINDING, [_finding(key[0], v) for key, v in findings.items()], _FINDING_AGAIN)
     bulk.insert(_READING, [_reading(key[0], v) for key, v in points.items()], _READING_AGAIN)
     _items(touched)
+    if incidents:
+        incident_rows.write(touched)
 
 
 def _items(touched: Sequence[tuple[Held, Changes]]) -> None:

@@ -15,9 +15,18 @@ from django.db.models import Count, Min
 
 from ctxhealth.core.changes import Changes
 from ctxhealth.core.fold import Stamp, fold
+from ctxhealth.core.incidents_model import IncidentView
 from ctxhealth.core.state import FOLD_VERSION, ChatState, encode_state, new_state
 from ctxhealth.core.view import summary
-from ctxhealth.store import chat_rows, mirror, projections, replay, unit
+from ctxhealth.store import (
+    chat_rows,
+    incident_checks,
+    incident_rows,
+    mirror,
+    projections,
+    replay,
+    unit,
+)
 from ctxhealth.store.judging import rules_of
 from ctxhealth.store.models import (
     Chat,
@@ -69,6 +78,12 @@ def verify(*, chat: int | None = None, repair: bool = False) -> Report:
         if found and repair:
             call(rebuild, pk)
             repaired += 1
+    if chat is None:
+        for group, what in incident_checks.group_problems():
+            problems.append(Problem(f"cause group {group}", what))
+            if repair:
+                call(incident_checks.repair_group, group)
+                repaired += 1
     return Report(count, events, problems, repaired)
 
 
@@ -95,6 +110,7 @@ def _problems_now(chat: Chat) -> tuple[list[Problem], int]:
     differences = [
         *_row_problems(chat, rebuilt),
         *rebuilt.tables.differences(chat_id),
+        *incident_checks.incident_problems(chat_id, rebuilt.tables.incidents),
         *rebuilt.checkpoint_problems,
     ]
     return [Problem(where, text) for text in differences], rebuilt.seq
@@ -190,6 +206,7 @@ def rebuild(chat_id: int) -> None:
         table._default_manager.filter(chat_id=chat_id).delete()
     held = _held(chat, new_state(chat.external_id, chat.opened_at), 0)
     rules = rules_of(chat.project_id, chat.agent_id)
+    incidents: dict[int, IncidentView] = {}
     for some in _chunks(replay.log_of(chat_id, 0, None), CHUNK):
         changes = Changes()
         for seq, at, body in some:
@@ -197,7 +214,9 @@ def rebuild(chat_id: int) -> None:
                 raise replay.LogHole(chat_id, held.chat_seq + 1, seq)
             held.chat_seq = seq
             fold(held.state, decode_stored(body), Stamp(seq, at), changes, rules)
-        projections.write([(held, changes)])
+        incidents.update(changes.incidents)
+        projections.write([(held, changes)], incidents=False)
+    incident_rows.reconcile(held, incidents)
     held.version += 1
     chat_rows.save([(held, summary(held.state, rules))])
     chat_rows.checkpoint([held])

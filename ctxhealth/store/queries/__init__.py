@@ -18,6 +18,7 @@ from ctxhealth.store.queries.board import (
     counts_by_severity,
     filter_choices,
 )
+from ctxhealth.store.queries.cause_groups import GroupRow, cause_group, cause_groups_open
 from ctxhealth.store.queries.chat_models import chat_models
 from ctxhealth.store.queries.chats import (
     ChatRow,
@@ -55,6 +56,21 @@ from ctxhealth.store.queries.imports import (
     imports_page,
     stream_head,
 )
+from ctxhealth.store.queries.incidents import (
+    IncidentDetail,
+    IncidentPage,
+    IncidentRow,
+    NoteRow,
+    chat_incidents,
+    incident_choices,
+    incident_commands,
+    incident_detail,
+    incident_list,
+    incident_of,
+    incidents_open_count,
+    pinned_ranges,
+    reviews,
+)
 from ctxhealth.store.queries.items import ItemRow, chat_history_mirror, chat_items
 from ctxhealth.store.queries.logins import login_failures
 from ctxhealth.store.queries.overrides import OverrideRow, window_overrides
@@ -79,10 +95,15 @@ __all__ = [
     "ChatRow",
     "CommandRow",
     "EventRow",
+    "GroupRow",
     "ImportPage",
     "ImportRow",
+    "IncidentDetail",
+    "IncidentPage",
+    "IncidentRow",
     "ItemRow",
     "JudgingRow",
+    "NoteRow",
     "OverrideRow",
     "PersonRow",
     "SettingRow",
@@ -94,6 +115,8 @@ __all__ = [
     "board_page",
     "board_rows",
     "board_versions",
+    "cause_group",
+    "cause_groups_open",
     "chat_attempt",
     "chat_attempts",
     "chat_children",
@@ -106,6 +129,7 @@ __all__ = [
     "chat_findings",
     "chat_get",
     "chat_history_mirror",
+    "chat_incidents",
     "chat_items",
     "chat_latches",
     "chat_models",
@@ -127,11 +151,19 @@ __all__ = [
     "import_place",
     "import_twin",
     "imports_page",
+    "incident_choices",
+    "incident_commands",
+    "incident_detail",
+    "incident_list",
+    "incident_of",
+    "incidents_open_count",
     "judging_status",
     "login_failures",
     "people_list",
     "person_get",
+    "pinned_ranges",
     "retention_days",
+    "reviews",
     "settings_in_force",
     "store_counts",
     "stream_find",

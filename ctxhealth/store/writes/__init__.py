@@ -33,6 +33,15 @@ from ctxhealth.store.writes.imports import (
     import_stream,
     imports_settle,
 )
+from ctxhealth.store.writes.incidents import (
+    group_own,
+    incident_own,
+    note_add,
+    note_delete,
+    note_edit,
+    review_create,
+    verdict_set,
+)
 from ctxhealth.store.writes.model_table import model_table_put
 from ctxhealth.store.writes.overrides import window_override_end, window_override_set
 from ctxhealth.store.writes.people import (
@@ -78,6 +87,7 @@ __all__ = [
     "command_expire_due",
     "command_request",
     "commands_take",
+    "group_own",
     "import_ended",
     "import_left",
     "import_place_keep",
@@ -86,10 +96,15 @@ __all__ = [
     "import_started",
     "import_stream",
     "imports_settle",
+    "incident_own",
     "login_link_create",
     "login_link_use",
     "model_table_put",
+    "note_add",
+    "note_delete",
+    "note_edit",
     "retention_set",
+    "review_create",
     "rules_changed",
     "threshold_reset",
     "threshold_set",
@@ -102,6 +117,7 @@ __all__ = [
     "user_ensure",
     "user_give",
     "user_set_role",
+    "verdict_set",
     "window_override_end",
     "window_override_set",
 ]

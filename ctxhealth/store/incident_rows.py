@@ -1,0 +1,159 @@
+"""Incidents of the fold -> rows, and the groups that their causes form.
+
+A group's times are those of its incidents, so that a rebuild from the logs gives the same ones;
+only whether somebody was alerted is a matter of when it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from django.db.models import Max, Min, Q
+
+from ctxhealth.core.changes import Changes
+from ctxhealth.core.incidents_model import Cause, IncidentView
+from ctxhealth.core.presence import FOLLOWED_MS
+from ctxhealth.store.clock import now_ms
+from ctxhealth.store.models import CauseGroup, Incident
+from ctxhealth.store.models.incidents import AUTOMATIC
+from ctxhealth.store.states import Held
+
+# The same cause so soon after its group closed opens that group again, without a second alert.
+SOON_MS = 10 * 60_000
+_ENCODER = msgspec.json.Encoder()
+_VIEW: msgspec.json.Decoder[IncidentView] = msgspec.json.Decoder(IncidentView)
+
+
+def decode_view(text: str) -> IncidentView | None:
+    """A stored view; None where the present rules see no incident, or for a review."""
+    return _VIEW.decode(text) if text else None
+
+
+def write(touched: Iterable[tuple[Held, Changes]]) -> None:
+    """Write the incidents that the fold of one batch changed."""
+    for held, changes in touched:
+        if changes.incidents_closed or changes.incident_touched:
+            for view in changes.incidents.values():
+                save(held, view)
+
+
+def save(held: Held, view: IncidentView, row: Incident | None = None) -> None:
+    """Write one incident and settle its group; ``row`` where it is known under another number."""
+    view = told_of(held, view)
+    if row is None:
+        known = Incident.objects.filter(chat_id=held.pk, kind=AUTOMATIC)
+        row = known.filter(opened_seq=view.opened_seq).first()
+    if row is None:
+        row = Incident(project_id=held.project, chat_id=held.pk, agent_id=held.agent)
+    text = _ENCODER.encode(view).decode()
+    judged = decode_view(row.judged)
+    if judged is None or judged.closed_seq is None:
+        row.judged = text
+    _fill(row, view, text)
+    group = _group_of(row, view)
+    joined = group.pk != row.group_id
+    row.group = group
+    row.save()
+    if joined or view.closed_seq is not None or group.closed_at is not None:
+        settle_group(group)
+
+
+def told_of(held: Held, view: IncidentView) -> IncidentView:
+    """The view with the agent named where the cause does not reach beyond it."""
+    if view.cause.reaches_beyond_an_agent:
+        return view
+    cause = msgspec.structs.replace(view.cause, agent=held.agent_name)
+    return msgspec.structs.replace(view, cause=cause)
+
+
+def settle_group(group: CauseGroup) -> None:
+    """Open while an incident of it is; its times and its count from its incidents."""
+    for name, value in group_facts(group).items():
+        setattr(group, name, value)
+    group.save(update_fields=["opened_at", "closed_at", "count"])
+
+
+def group_facts(group: CauseGroup) -> dict[str, int | None]:
+    """What a group's incidents say of it: opened_at, closed_at, count."""
+    rows = Incident.objects.filter(group=group)
+    found = rows.aggregate(first=Min("opened_at"), last=Max("closed_at"))
+    open_ = rows.filter(closed_at=None).exists()
+    return {
+        "opened_at": group.opened_at if found["first"] is None else found["first"],
+        "closed_at": None if open_ else found["last"] or group.opened_at,
+        "count": rows.count(),
+    }
+
+
+def reconcile(held: Held, found: Mapping[int, IncidentView]) -> None:
+    """Make a chat's rows those of a rebuild, keeping notes, verdicts and what was judged.
+
+    A row that the present rules place elsewhere moves; one that they do not see any more stays
+    with an empty view.
+    """
+    rows = list(Incident.objects.filter(chat_id=held.pk, kind=AUTOMATIC))
+    left = {row.opened_seq: row for row in rows}
+    matched = {seq: left.pop(seq) for seq in found if seq in left}
+    for seq, view in found.items():
+        if seq not in matched:
+            row = next((row for row in left.values() if _overlaps(row, view)), None)
+            if row is not None:
+                matched[seq] = left.pop(row.opened_seq)
+    for row in left.values():
+        _leave(row)
+    for seq, view in found.items():
+        save(held, view, matched.get(seq))
+
+
+def _leave(row: Incident) -> None:
+    """By the present rules it was none: what was judged then stays to be read."""
+    group = row.group
+    row.view = ""
+    row.group = None
+    if row.closed_at is None:
+        row.closed_at, row.closed_seq = now_ms(), row.opened_seq
+    row.save()
+    if group is not None:
+        settle_group(group)
+
+
+def _overlaps(row: Incident, view: IncidentView) -> bool:
+    ends = row.closed_seq is None or row.closed_seq >= view.started_seq
+    return ends and (view.closed_seq is None or view.closed_seq >= row.started_seq)
+
+
+def _fill(row: Incident, view: IncidentView, text: str) -> None:
+    row.opened_seq, row.opened_at = view.opened_seq, view.opened_at
+    row.started_seq, row.started_at = view.started_seq, view.started_at
+    row.closed_seq, row.closed_at = view.closed_seq, view.closed_at
+    row.root, row.state = view.root[:60], view.worst_state.value
+    row.severity, row.sentence, row.view = view.worst_severity.value, view.sentence, text
+
+
+def _group_of(row: Incident, view: IncidentView) -> CauseGroup:
+    """The group of the same cause at that time: its own one, one that is open or just closed."""
+    key = view.cause.key
+    if row.group is not None and row.group.key == key:
+        return row.group
+    known = CauseGroup.objects.filter(project_id=row.project_id, key=key)
+    known = known.filter(opened_at__lte=view.opened_at + SOON_MS)
+    known = known.filter(Q(closed_at=None) | Q(closed_at__gte=view.opened_at - SOON_MS))
+    group = known.order_by("-opened_at", "-id").first()
+    fresh = view.closed_at is None and now_ms() - view.opened_at < FOLLOWED_MS
+    if group is None:
+        return CauseGroup.objects.create(
+            project_id=row.project_id,
+            key=key,
+            cause=encode_cause(view.cause),
+            opened_at=view.opened_at,
+            alerted_at=now_ms() if fresh else None,
+        )
+    if fresh and group.alerted_at is None:
+        group.alerted_at = now_ms()
+        group.save(update_fields=["alerted_at"])
+    return group
+
+
+def encode_cause(cause: Cause) -> str:
+    return _ENCODER.encode(cause).decode()

@@ -1,4 +1,4 @@
-"""Forms: the press of an action, a new token."""
+"""Forms: the press of an action, and what admins configure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ SCOPE_SETS = (
     ("ingest", "agent: report only"),
     ("read", "script: read the API"),
     ("read operate", "script: read the API and press actions"),
+)
+
+ROLE_CHOICES = (
+    ("viewer", "viewer: looks"),
+    ("operator", "operator: looks and presses"),
+    ("admin", "admin: configures too"),
 )
 
 
@@ -34,6 +40,55 @@ class TokenForm(forms.Form):
     days = forms.IntegerField(
         min_value=1, max_value=3650, required=False, label="Expires after days"
     )
+
+
+class RotateForm(forms.Form):
+    """``hours`` that the old token still works."""
+
+    hours = forms.IntegerField(min_value=0, max_value=30 * 24, initial=24)
+
+
+class PersonForm(forms.Form):
+    name = forms.CharField(max_length=150, label="Name")
+    role = forms.ChoiceField(choices=ROLE_CHOICES, label="Role", initial="operator")
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=ROLE_CHOICES)
+
+
+class OverrideForm(forms.Form):
+    model = forms.CharField(
+        max_length=200, label="Model", help_text="an id, or a pattern with * and ?"
+    )
+    window = forms.IntegerField(min_value=1, label="Window, tokens")
+    max_input = forms.IntegerField(
+        min_value=1, required=False, label="Most input, tokens", help_text="if less than the window"
+    )
+    provider = forms.CharField(
+        max_length=200, required=False, label="Provider", help_text="empty: any"
+    )
+    agent = forms.CharField(
+        max_length=200, required=False, label="Agent", help_text="empty: every one"
+    )
+    note = forms.CharField(max_length=500, required=False, label="Why")
+
+
+class TableForm(forms.Form):
+    """Its files are read from the request: there may be several."""
+
+
+class ThresholdForm(forms.Form):
+    value = forms.FloatField()
+    reason = forms.CharField(max_length=500, required=False)
+
+    def first_error(self) -> str:
+        return str(next(iter(self.errors.values()))[0])
+
+
+class RetentionForm(forms.Form):
+    days = forms.IntegerField(min_value=1, max_value=3_650, label="Days")
+    reason = forms.CharField(max_length=500, required=False, label="Why")
 
 
 class LoginForm(forms.Form):

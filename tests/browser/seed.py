@@ -32,7 +32,16 @@ def main(wanted: dict[str, Any]) -> dict[str, Any]:
         user = writes.user_ensure(username=name, role="viewer")
         user.is_active = False
         user.save(update_fields=["is_active"])
+    if wanted.get("overdue"):
+        _make_overdue()
     return answer
+
+
+def _make_overdue() -> None:
+    """Every command that has not reached its agent should have by now."""
+    from ctxhealth.store.models import Command
+
+    Command.objects.filter(state__in=("queued", "sent")).update(deliver_by=1)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxhealth.store.models.actions import AuditEntry, Command, LoginLink
+from ctxhealth.store.models.bundles import ImportedBundle
 from ctxhealth.store.models.chats import Chat, Checkpoint, Event, Item, Reading
 from ctxhealth.store.models.fleet import (
     Agent,
@@ -34,6 +35,7 @@ __all__ = [
     "HandoverNote",
     "Import",
     "ImportPlace",
+    "ImportedBundle",
     "Incident",
     "IncidentNote",
     "Item",

@@ -98,7 +98,7 @@ class House:
         path = f"/api/v1/chats/{self.chat(external)['id']}/commands"
         status, answer = self.http("POST", path, body)
         assert status == 201, (status, answer)
-        found: dict[str, Any] = answer
+        found: dict[str, Any] = answer["command"]
         return found
 
     def ended(self, command: dict[str, Any], seconds: float = 30.0) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class House:
         path = f"/api/v1/commands/{command['id']}"
 
         def over() -> dict[str, Any] | None:
-            now: dict[str, Any] = self.get(path)
+            now: dict[str, Any] = self.get(path)["command"]
             return now if now["state"] in _ENDED else None
 
         result: dict[str, Any] = self.until(over, f"{command['kind']} did not end", seconds)

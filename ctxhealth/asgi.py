@@ -23,6 +23,7 @@ from ctxhealth.ingest.gate import Gate  # noqa: E402
 from ctxhealth.live.admission import Application, ExactOrigin, deny  # noqa: E402
 from ctxhealth.live.consumer import UiConsumer  # noqa: E402
 from ctxhealth.live.service import Live  # noqa: E402
+from ctxhealth.web.body_limit import BodyLimit  # noqa: E402
 
 
 def gate() -> Gate:
@@ -49,5 +50,5 @@ async def websocket(scope: Any, receive: Any, send: Any) -> None:
 
 
 application = ProtocolTypeRouter(
-    {"http": http, "websocket": websocket, "lifespan": runtime.lifespan}
+    {"http": BodyLimit(http), "websocket": websocket, "lifespan": runtime.lifespan}
 )

@@ -1,0 +1,1 @@
+"""ctxhealth in Agent Zero."""

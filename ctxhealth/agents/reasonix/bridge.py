@@ -10,7 +10,7 @@ from typing import Any
 
 from ctxhealth.agents.bridging import CannotBridge, Line, Words
 from ctxhealth.agents.reasonix.host import Host, NotAllowed, NotThere, Unreachable
-from ctxhealth.agents.reasonix.looking import caught_up, facts_of, introduced, reported
+from ctxhealth.agents.reasonix.looking import caught_up, facts_of, introduced, mended, reported
 from ctxhealth.agents.reasonix.session import Event, Session
 
 REFUSED = 3
@@ -113,8 +113,9 @@ class Bridge:
             session = self._session(name)
             events = session.frame(frame, _now_ms())
             self._tell(session, events, keep="seq" in frame)
-            if session.holes:
-                self.look()
+            if session.holes and name == self.current:
+                page = self._asked("/transcript/snapshot")
+                self._tell(session, session.stamped(mended(session, page), _now_ms()))
             elif any(event["type"] in _COUNTED for event in events) and name == self.current:
                 self._report(session)
 
@@ -144,16 +145,21 @@ class Bridge:
             self._tell(session, session.stamped([*events, *reported(context)], _now_ms()))
 
     def _leave(self, session: Session) -> None:
-        """Another session is open now: the one before takes no commands until it is again."""
-        before, self.current = self.current, session.id
-        if before is not None and before != session.id:
-            self._close(self._sessions[before], "another session is open in Reasonix")
+        """Another session is open now: those before take no commands until they are again."""
+        self.current = session.id
+        others = [other for other in self._sessions.values() if other is not session]
+        running = _running(self._asked("/runtime-states")) if others else set()
+        for other in others:
+            if other.id not in running:
+                self._close(other, "another session is open in Reasonix")
 
     def _close(self, session: Session, why: str) -> None:
-        if session.facts is not None and not session.is_running():
-            session.facts = None
-            closing: Event = {"type": "chat.closed", "reason": why}
-            self._tell(session, session.stamped([closing], _now_ms()))
+        if session.facts is None:
+            return
+        ends = [*session.calls.unseen(), *session.end("interrupted")]
+        session.facts = None
+        closing: Event = {"type": "chat.closed", "reason": why}
+        self._tell(session, session.stamped([*ends, closing], _now_ms()))
 
     def _asked(self, path: str) -> Any:
         """What this version does not offer is unknown."""
@@ -185,20 +191,20 @@ class Bridge:
     def _gone(self) -> None:
         session = self._sessions.get(self.current or "")
         if session is not None and session.facts is not None:
-            session.turn = None
             self._close(session, "Reasonix does not answer")
 
     def _compare(self) -> None:
         """A process or a session that changed without a word is looked at anew."""
         try:
             runtime = self._asked("/status").get("runtimeState") or {}
+            with self.changed:
+                session = self._sessions.get(self.current or "")
+                same = session is not None and session.runtime == runtime.get("runtimeEpoch")
+            if not same or runtime.get("sessionId") != self.current:
+                self.look()
         except (Unreachable, NotAllowed):
+            # The thread that reads the stream says so, and comes back.
             return
-        with self.changed:
-            session = self._sessions.get(self.current or "")
-            same = session is not None and session.runtime == runtime.get("runtimeEpoch")
-        if not same or runtime.get("sessionId") != self.current:
-            self.look()
 
     # -- keeping
 
@@ -212,7 +218,7 @@ class Bridge:
         """``events`` and the session's state go to the disk together."""
         if not events and not keep:
             return
-        if events and session.facts is None and events[0]["type"] != "chat.closed":
+        if events and session.facts is None and events[-1]["type"] != "chat.closed":
             events = [*session.stamped(introduced(session, {}), _now_ms()), *events]
         kept = json.dumps(session.state(), separators=(",", ":"))
         self._line.tell(events, [(_KEEP, (session.id, kept))])
@@ -226,6 +232,13 @@ class Bridge:
 
 
 _UNKNOWN = "this bridge is tested with Reasonix 1.38"
+
+
+def _running(states: Any) -> set[str]:
+    """The sessions that work in the background as well."""
+    rows = states.get("sessions") if isinstance(states, Mapping) else None
+    found = [row.get("state") or {} for row in rows or () if isinstance(row, Mapping)]
+    return {str(state.get("sessionId")) for state in found if state.get("running")}
 
 
 def _now_ms() -> int:

@@ -47,17 +47,22 @@ def caught_up(session: Session, status: Json, page: Json | None) -> list[Event]:
     """
     runtime: Json = status.get("runtimeState") or {}
     first, unseen = session.runtime is None, _unseen(session, runtime)
-    session.seq = _whole(runtime.get("turnEventSeq"))
+    # At the first look frames may be on their way already: they are no part of what was missed.
+    session.seq = None if first else _whole(runtime.get("turnEventSeq"))
     session.runtime = str(runtime.get("runtimeEpoch") or "")
     session.committed = _whole(runtime.get("committedEventSeq"))
     events: list[Event] = [gap(unseen)] if unseen else []
-    if (unseen or session.holes) and page is not None:
-        for record in _new(session, page):
-            events += _member(session, record)
-    session.holes = False
+    if unseen and page is not None:
+        events += mended(session, page)
     if first:
         _know(session, page or {})
     return [*events, *_standing(session, runtime)]
+
+
+def mended(session: Session, page: Json) -> list[Event]:
+    """The members of the history that went by unseen, as far as the page reaches back."""
+    session.holes = False
+    return [event for record in _new(session, page) for event in _member(session, record)]
 
 
 def _unseen(session: Session, runtime: Json) -> int:

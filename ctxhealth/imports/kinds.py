@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ctxhealth.imports.errors import Refused
 from ctxhealth.readers.registry import Format, readable, sniff
+from ctxhealth.store.bundles import looks_like_bundle
 
 # How files begin that people drop by mistake.
 _OTHERS: tuple[tuple[bytes, str], ...] = (
@@ -28,8 +29,6 @@ _OTHERS: tuple[tuple[bytes, str], ...] = (
     (b"\xfe\xff", "UTF-16 text: save it as UTF-8"),
 )
 _TAR = (257, b"ustar")
-_BUNDLE = b'"ctxhealth_bundle"'
-_BUNDLE_WITHIN = 4_096
 
 
 class Bundle(NamedTuple):
@@ -48,7 +47,7 @@ def kind_of(head: bytes) -> Format | Bundle:
             raise Refused(f"This is {what}.")
     if head[_TAR[0] :].startswith(_TAR[1]):
         raise Refused("This is a tar archive: unpack it and bring the session files in it.")
-    if text.startswith(b"{") and _BUNDLE in text[:_BUNDLE_WITHIN]:
+    if looks_like_bundle(text):
         return Bundle()
     found = sniff(head)
     if found is None:

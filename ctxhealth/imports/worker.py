@@ -19,12 +19,15 @@ from ctxhealth.imports.source import Source
 from ctxhealth.imports.spool import Spool, spool
 from ctxhealth.readers.registry import HEAD_BYTES, Format
 from ctxhealth.store import queries, writes
+from ctxhealth.store.bundles import BadBundle, import_bundle
+from ctxhealth.store.bundles.form import MOST_BYTES
 from ctxhealth.store.queries.imports import ImportRow
 from ctxhealth.store.through import AWAY, StoreBusy
 
 IDLE_S = 30.0
 AWAY_S = 1.0
 STOP_S = 10.0
+_KNOWN = "All of it was imported before: nothing was added."
 _LOG = logging.getLogger(__name__)
 _worker: ImportWorker | None = None
 
@@ -138,8 +141,22 @@ class _Job:
             source.rewind()
             writes.import_started(import_id=row.id, what=kind.what)
             if isinstance(kind, Bundle):
-                raise Refused("Incident bundles cannot be read by this version yet.")
-            self._read_session(source, kind)
+                self._read_bundle(source)
+            else:
+                self._read_session(source, kind)
+
+    def _read_bundle(self, source: Source) -> None:
+        """Checked as a whole before anything is stored, so it must fit into memory."""
+        data = source.read(MOST_BYTES + 1)
+        try:
+            brought = import_bundle(data, by=self._row.by or None)
+        except BadBundle as problem:
+            raise Refused(f"This bundle cannot be read: {problem}.") from None
+        state, reason = ("done", "") if brought.new else ("known", _KNOWN)
+        if brought.here:
+            reason = "It was exported here: this is where it comes from."
+        self._end(state, reason, brought.chat, incident=brought.incident,
+                  events=brought.events, bytes_read=source.taken, chats=1)  # fmt: skip
 
     def _read_session(self, source: Source, kind: Format) -> None:
         siblings = frozenset(queries.import_names(self._row.batch))
@@ -156,7 +173,10 @@ class _Job:
             self._told = now
             writes.import_progress(import_id=self._row.id, **counts)
 
-    def _end(self, state: str, reason: str, chat: int | None = None, **counts: int) -> None:
+    def _end(
+        self, state: str, reason: str, chat: int | None = None, *, incident: int | None = None,
+        **counts: int,
+    ) -> None:  # fmt: skip
         troubles: list[dict[str, Any]] = []
         session = self._session
         if session is not None:
@@ -164,8 +184,8 @@ class _Job:
             counts = {**session.counts(), **counts}
             chat = chat if chat is not None else session.chat()
         writes.import_ended(
-            import_id=self._row.id, state=state, reason=reason, chat=chat, troubles=troubles,
-            **counts,
+            import_id=self._row.id, state=state, reason=reason, chat=chat, incident=incident,
+            troubles=troubles, **counts,
         )  # fmt: skip
 
     def _said(self, error: Exception) -> str:
@@ -179,7 +199,7 @@ class _Job:
 
 def _said(outcome: Outcome) -> tuple[str, str]:
     if outcome.known:
-        return "known", "All of it was imported before: nothing was added."
+        return "known", _KNOWN
     return "done", ""
 
 

@@ -24,6 +24,8 @@ _WORDS = {
     "setting.reset": ("gauge", "Reset a setting"),
     "retention.trim": ("trash-2", "Deleted quiet chats"),
     "command.cancel": ("ban", "Cancelled a command"),
+    "import.file": ("file-input", "Brought a file"),
+    "oncall.note": ("file-text", "Wrote the hand-over note"),
     "command.ping": ("radio", "Pinged the agent"),
 }
 

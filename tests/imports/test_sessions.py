@@ -8,7 +8,8 @@ import json
 import pytest
 
 from ctxhealth.core.model import Connection
-from ctxhealth.store import queries
+from ctxhealth.store import incarnation, queries, writes
+from ctxhealth.store.bundles import bundle_of
 from tests.imports.bring import Desk, content, events
 from tests.readers.pi_session import PiSession
 from tests.readers.rollout import Rollout
@@ -196,3 +197,28 @@ def test_a_sub_agent_that_stands_in_its_session_is_not_added_again(desk: Desk) -
     assert again.state == "refused"
     assert again.chat == child.id
     assert content(child.id) == log
+
+
+def test_a_bundle_of_an_incident_lands_on_its_chat_and_incident(desk: Desk) -> None:
+    first = desk.bring(session(3).bytes())
+    assert first.chat is not None
+    admin = writes.user_ensure(username="ada", role="admin")
+    incident = writes.review_create(chat_id=first.chat, by=admin)
+    bundle = bundle_of(incident)
+    assert bundle is not None
+    here = desk.bring(bundle, name="incident.json")
+    assert (here.state, here.chat, here.incident) == ("known", first.chat, incident)
+    assert "exported here" in here.reason
+    other = bundle.replace(incarnation.current().encode(), b"another-server")
+    brought = desk.bring(gzip.compress(other), name="incident.json.gz")
+    assert (brought.state, brought.what) == ("done", "an incident bundle"), brought.reason
+    assert brought.chat not in (None, first.chat)
+    assert brought.incident not in (None, incident)
+    again = desk.bring(other, name="again.json")
+    assert (again.state, again.chat, again.incident) == ("known", brought.chat, brought.incident)
+
+
+def test_a_bundle_that_cannot_be_trusted_is_refused_with_its_sentence(desk: Desk) -> None:
+    row = desk.bring(b'{"format":"ctxhealth.bundle","version":1}')
+    assert row.state == "refused"
+    assert row.reason.startswith("This bundle cannot be read: ")

@@ -9,12 +9,12 @@
   const sending = form.querySelector("[data-sending]");
   const bar = sending.querySelector("progress");
   const sent = sending.querySelector("[data-sent]");
-  const most = Number(form.dataset.most);
   const mb = (bytes) => `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: 1 })} MB`;
   const trouble = (text) => { box.textContent = text; box.hidden = !text; };
 
   const wrong = () => {
     const files = [...input.files];
+    const most = Number(form.dataset.most);
     if (!files.length) return "No file was chosen.";
     if (files.length > Number(form.dataset.files)) return `One drop takes ${form.dataset.files} files, these are ${files.length}.`;
     const large = files.find((file) => file.size > most);

@@ -6,7 +6,7 @@ from ctxhealth.core.folding.context import is_troubled
 from ctxhealth.core.incidents import incident_due
 from ctxhealth.core.rules import Rules
 from ctxhealth.core.state import ChatState
-from ctxhealth.core.timing import hung_since, quiet_since
+from ctxhealth.core.timing import hung_since, offline_after, unanswered_due
 
 
 def next_deadline(state: ChatState, rules: Rules) -> int | None:
@@ -19,14 +19,14 @@ def next_deadline(state: ChatState, rules: Rules) -> int | None:
     hanging = hung_since(state, thresholds)
     if hanging is not None and "hung" not in state.findings:
         found.append(hanging.due)
-    quiet = quiet_since(state)
-    if quiet is not None and "unanswered" not in state.findings and not state.link.offline:
-        found.append(quiet + thresholds.unanswered_ms)
+    unanswered = unanswered_due(state, thresholds)
+    if unanswered is not None and "unanswered" not in state.findings:
+        found.append(unanswered)
     found += state.compactions.leases.values()
     found += [r.until for r in state.latches.open.values() if r.until is not None]
     link = state.link
     if link.state == "late" and link.since is not None and is_troubled(state):
-        found.append(link.since + thresholds.offline_ms)
+        found.append(link.since + offline_after(state, thresholds))
     due = incident_due(state, thresholds)
     if due is not None:
         found.append(due)

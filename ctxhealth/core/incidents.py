@@ -18,7 +18,7 @@ from ctxhealth.core.incidents_evidence import (
 )
 from ctxhealth.core.incidents_given import earlier_commands, take_command
 from ctxhealth.core.incidents_parts import OpenIncident
-from ctxhealth.core.incidents_root import settle_root
+from ctxhealth.core.incidents_root import revise_root, settle_root
 from ctxhealth.core.incidents_view import incident_view
 from ctxhealth.core.model import State
 from ctxhealth.core.rules import Thresholds
@@ -45,11 +45,12 @@ def follow(state: ChatState, group: str, context: Context) -> None:
             state.incident = _opened(state, context)
             context.changes.facts = context.changes.incident_touched = True
         return
-    changed = context.judged and take_findings(state, incident, context)
+    changed = group not in _NARROW and _take_rest(state, incident, group, context)
+    if context.judged and take_findings(state, incident, context):
+        revise_root(state, incident, context)
+        changed = True
     if state.replies.unusable_row > incident.unusable:
         incident.unusable, changed = state.replies.unusable_row, True
-    if group not in _NARROW:
-        changed |= _take_rest(state, incident, group, context)
     changed |= _take_worst(state, incident)
     changed |= _take_calm(state, incident, context)
     if changed or group not in _QUIET:

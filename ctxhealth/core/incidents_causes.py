@@ -2,7 +2,8 @@
 
 Upstream first. A link of the chain is the root when it leads, through any number of the steps
 below, to the critical finding that opened the incident, began no later than that, and no other
-such link stands further up. What is not in this table is no cause of an incident.
+such link stands further up. A later critical finding moves the root where what led to it stands
+further up and leads to the old root as well. What is not in this table causes no incident.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ LEADS_TO: dict[str, tuple[str, ...]] = {
     "emptied": ("lost_tail", "stale_tail", "repeating", *_NO_RELIEF, *_NO_ANSWER),
     "lost_tail": ("repeating", *_NO_ANSWER),
     "stale_tail": ("repeating", *_NO_ANSWER),
-    **dict.fromkeys(_UNJUSTIFIED, ("latched_unjustified", "latched", *_NO_RELIEF, *_TOO_LARGE)),
     "durability_failed": (*_LATCHED, *_NO_RELIEF),
     "timed_out": (*_LATCHED, *_NO_RELIEF),
+    **dict.fromkeys(_UNJUSTIFIED, ("latched_unjustified", "latched", *_NO_RELIEF, *_TOO_LARGE)),
     **dict.fromkeys(_LATCHES, ("latched_unjustified", "latched", *_NO_RELIEF, *_TOO_LARGE)),
     "latched_unjustified": (*_NO_RELIEF, *_TOO_LARGE, *_NO_ANSWER),
     "latched": (*_NO_RELIEF, *_TOO_LARGE, *_NO_ANSWER),

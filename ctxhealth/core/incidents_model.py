@@ -11,6 +11,11 @@ from ctxhealth.core.model import Severity, State, View
 # A cause's key begins with this where it says nothing beyond one agent's chats.
 OF_AGENT = "agent/"
 
+# Failures of a service, whatever it is asked; the others depend on the chat.
+OF_SERVICE = frozenset(
+    {"quota", "auth", "rate_limit", "provider", "network", "timeout", "empty", "provider_empty"}
+)
+
 
 class IncidentLink(View, frozen=True, kw_only=True):
     """One link of the cause chain with its event.
@@ -52,9 +57,9 @@ class Cause(View, frozen=True, kw_only=True):
 
     @property
     def reaches_beyond_an_agent(self) -> bool:
-        """Whether it names a model or a provider that chats of other agents use as well."""
+        """Whether a model or a provider fails by itself that chats of other agents use as well."""
         named = self.summarizer_model is not None or self.provider is not None
-        return named and self.error_class is not None
+        return named and self.error_class in OF_SERVICE
 
 
 class IncidentCommand(View, frozen=True, kw_only=True):

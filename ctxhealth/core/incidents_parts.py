@@ -53,9 +53,7 @@ class Burnt(Part):
 
 
 class OpenIncident(Part):
-    """Root and cause are settled at the opening: what led to it happened before.
-
-    ``calm_since``: since when nothing of it is true; ``calm_requests``: answered by then. The
+    """``calm_since``: since when nothing of it is true; ``calm_requests``: answered by then. The
     ``*_before`` are the chat's own counts at the opening, less what belongs to its evidence.
     """
 

@@ -1,11 +1,11 @@
-"""The root of an incident and the cause that it shares with others, settled as it opens."""
+"""The root of an incident, and the cause that it shares with others."""
 
 from __future__ import annotations
 
 from ctxhealth.core.folding.context import Context
-from ctxhealth.core.incidents_causes import Evidence, root_of
+from ctxhealth.core.incidents_causes import EFFECTS, RANK, Evidence, root_of
 from ctxhealth.core.incidents_model import Cause
-from ctxhealth.core.incidents_parts import ChainLink
+from ctxhealth.core.incidents_parts import ChainLink, OpenIncident
 from ctxhealth.core.state import ChatState
 
 _SUMMARIZER = "summarizer_"
@@ -25,6 +25,26 @@ def settle_root(
         first = ChainLink(code=state.state, kind="finding", at=context.at, seq=context.seq)
         return first.code, Cause(finding=first.code), first
     return code, cause_of(state, code, chain[code]), chain[code]
+
+
+def revise_root(state: ChatState, incident: OpenIncident, context: Context) -> None:
+    """A later critical finding may show what the opening one came from.
+
+    An overflow opens the incident, the summarizer then fails: the summarizer is the root, because
+    it stands further up and leads to overflows.
+    """
+    links = incident.chain.values()
+    if not any(link.critical_seq == context.seq for link in links):
+        return
+    evidence = [Evidence(link.code, link.seq, link.critical_seq) for link in links]
+    code = root_of(evidence, context.seq)
+    if code is None or RANK[code] >= RANK.get(incident.root, len(RANK)):
+        return
+    if RANK[code] < RANK["stalled"] and incident.root in EFFECTS[code]:
+        link = incident.chain[code]
+        incident.root, incident.cause = code, cause_of(state, code, link)
+        if link.seq < incident.started_seq:
+            incident.started_seq, incident.started_at = link.seq, link.at
 
 
 def cause_of(state: ChatState, root: str, link: ChainLink) -> Cause:

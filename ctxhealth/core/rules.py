@@ -67,6 +67,8 @@ class Thresholds:
     backlog_ms: int = 45_000
     call_ms: int = 10 * 60_000
     offline_ms: int = 45_000
+    # After a restart of the server itself its agents get longer to come back.
+    restart_ms: int = 90_000
     live_transcript_ms: int = 60 * 60_000
     skew_ms: int = 30_000
     # Incidents: calm for so many requests, or for so long, closes one.

@@ -140,6 +140,8 @@ class Link(Part):
     skew_ms: int | None = None
     closed: bool = False
     offline: bool = False
+    # It is the server that was away: agents get longer to come back.
+    restarted: bool = False
 
 
 class Intake(Part):

@@ -75,6 +75,25 @@ def quiet_since(state: ChatState) -> int | None:
     return turns.waiting_since
 
 
+def unanswered_due(state: ChatState, thresholds: Thresholds) -> int | None:
+    """When nobody answers a waiting user; None while that is not so or cannot be known.
+
+    An agent that is away, or that came back a moment ago, may have answered meanwhile.
+    """
+    since, link = quiet_since(state), state.link
+    if since is None or link.offline:
+        return None
+    due = since + thresholds.unanswered_ms
+    if "unanswered" in state.findings:
+        return due
+    return None if link.state == "late" else max(due, arrival(state, since, thresholds))
+
+
+def offline_after(state: ChatState, thresholds: Thresholds) -> int:
+    """Milliseconds without a connection after which a troubled chat's agent is offline."""
+    return thresholds.restart_ms if state.link.restarted else thresholds.offline_ms
+
+
 def is_followed(state: ChatState, thresholds: Thresholds, at: int) -> bool:
     """False for a transcript that nobody is writing any more, and for posts that ended."""
     link = state.link

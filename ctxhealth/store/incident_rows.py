@@ -15,6 +15,7 @@ from ctxhealth.core.changes import Changes
 from ctxhealth.core.incidents_model import Cause, IncidentView
 from ctxhealth.core.presence import FOLLOWED_MS
 from ctxhealth.store.clock import now_ms
+from ctxhealth.store.event_rows import chunks
 from ctxhealth.store.models import CauseGroup, Incident
 from ctxhealth.store.models.incidents import AUTOMATIC
 from ctxhealth.store.states import Held
@@ -32,18 +33,32 @@ def decode_view(text: str) -> IncidentView | None:
 
 def write(touched: Iterable[tuple[Held, Changes]]) -> None:
     """Write the incidents that the fold of one batch changed."""
-    for held, changes in touched:
-        if changes.incidents_closed or changes.incident_touched:
-            for view in changes.incidents.values():
-                save(held, view)
+    told = [
+        (held, view)
+        for held, changes in touched
+        if changes.incidents_closed or changes.incident_touched
+        for view in changes.incidents.values()
+    ]
+    if not told:
+        return
+    known = _known([held.pk for held, _ in told])
+    for held, view in told:
+        save(held, view, known.get((held.pk, view.opened_seq)))
 
 
-def save(held: Held, view: IncidentView, row: Incident | None = None) -> None:
-    """Write one incident and settle its group; ``row`` where it is known under another number."""
+def _known(chats: list[int]) -> dict[tuple[int, int], Incident]:
+    """These chats' rows by chat and opening."""
+    rows = Incident.objects.select_related("group").filter(kind=AUTOMATIC)
+    found: dict[tuple[int, int], Incident] = {}
+    for some in chunks(chats):
+        for row in rows.filter(chat_id__in=some):
+            found[row.chat_id, row.opened_seq] = row
+    return found
+
+
+def save(held: Held, view: IncidentView, row: Incident | None) -> None:
+    """Write one incident, into ``row`` where it is known already, and settle its group."""
     view = told_of(held, view)
-    if row is None:
-        known = Incident.objects.filter(chat_id=held.pk, kind=AUTOMATIC)
-        row = known.filter(opened_seq=view.opened_seq).first()
     if row is None:
         row = Incident(project_id=held.project, chat_id=held.pk, agent_id=held.agent)
     text = _ENCODER.encode(view).decode()
@@ -51,10 +66,12 @@ def save(held: Held, view: IncidentView, row: Incident | None = None) -> None:
     if judged is None or judged.closed_seq is None:
         row.judged = text
     _fill(row, view, text)
-    group = _group_of(row, view)
+    left, group = row.group, _group_of(row, view)
     joined = group.pk != row.group_id
     row.group = group
     row.save()
+    if left is not None and joined:
+        _leave_group(left)
     if joined or view.closed_seq is not None or group.closed_at is not None:
         settle_group(group)
 
@@ -115,7 +132,15 @@ def _leave(row: Incident) -> None:
         row.closed_at, row.closed_seq = now_ms(), row.opened_seq
     row.save()
     if group is not None:
+        _leave_group(group)
+
+
+def _leave_group(group: CauseGroup) -> None:
+    """One incident went: a group that has none is none."""
+    if Incident.objects.filter(group=group).exists():
         settle_group(group)
+    else:
+        group.delete()
 
 
 def _overlaps(row: Incident, view: IncidentView) -> bool:
@@ -142,16 +167,29 @@ def _group_of(row: Incident, view: IncidentView) -> CauseGroup:
     group = known.order_by("-opened_at", "-id").first()
     fresh = view.closed_at is None and now_ms() - view.opened_at < FOLLOWED_MS
     if group is None:
+        moved = _renamed(row, view.cause)
+        if moved is not None:
+            return moved
         return CauseGroup.objects.create(
             project_id=row.project_id,
             key=key,
             cause=encode_cause(view.cause),
             opened_at=view.opened_at,
-            alerted_at=now_ms() if fresh else None,
+            alerted_at=row.group.alerted_at if row.group else now_ms() if fresh else None,
         )
     if fresh and group.alerted_at is None:
         group.alerted_at = now_ms()
         group.save(update_fields=["alerted_at"])
+    return group
+
+
+def _renamed(row: Incident, cause: Cause) -> CauseGroup | None:
+    """The incident's own group under the cause that has shown itself, where nobody shares it."""
+    group = row.group
+    if group is None or Incident.objects.filter(group=group).exclude(pk=row.pk).exists():
+        return None
+    group.key, group.cause = cause.key, encode_cause(cause)
+    group.save(update_fields=["key", "cause"])
     return group
 
 

@@ -6,7 +6,7 @@ from ctxhealth.store import unit
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.models import Agent
 from ctxhealth.store.through import call
-from ctxhealth.store.writes.agents import chats_announce
+from ctxhealth.store.writes.agents import chats_announce, chats_await
 
 REASON = "the server stopped"
 
@@ -21,9 +21,14 @@ def settle() -> int:
         after: int | None = 0
         while after is not None:
             after = chats_announce(
-                agent=agent, conn_no=conn_no, connected=False, reason=REASON, after=after
-            )
+                agent=agent, conn_no=conn_no, connected=False, reason=REASON, restart=True,
+                after=after,
+            )  # fmt: skip
         call(_disconnected, agent)
+    # Time that passed while the server was away is no agent's fault.
+    waiting: int | None = 0
+    while waiting is not None:
+        waiting = chats_await(after=waiting)
     return len(agents)
 
 

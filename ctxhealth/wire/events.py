@@ -342,8 +342,11 @@ class ServerConnected(
 class ServerDisconnected(
     Envelope, frozen=True, omit_defaults=True, kw_only=True, tag="server.disconnected"
 ):
+    """The chat's agent is gone. ``restart``: not by its own doing, the server was away."""
+
     conn_no: Count = 0
     reason: Word = ""
+    restart: bool = False
 
 
 class ServerTick(Envelope, frozen=True, omit_defaults=True, kw_only=True, tag="server.tick"):

@@ -72,6 +72,9 @@ class Story:
         """The server's own event; ``after`` ms later than the last one."""
         return self.put(ServerTick(seq=1, ts=0), self.at + after)
 
+    def put_tick_at(self, at: int) -> Story:
+        return self.put(ServerTick(seq=1, ts=0), at)
+
     def tick_when_due(self) -> Story:
         due = next_deadline(self.state, self.rules)
         assert due is not None, "no deadline is set"

@@ -16,7 +16,7 @@ from ctxhealth.core.findings.definition import (
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState
-from ctxhealth.core.timing import hung_since, is_followed, quiet_since
+from ctxhealth.core.timing import hung_since, is_followed, unanswered_due
 from ctxhealth.core.wording import clock, duration, number
 
 
@@ -42,11 +42,8 @@ def _advise_hung(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
 
 
 def _unanswered(state: ChatState, t: Thresholds, at: int) -> Verdict:
-    since = quiet_since(state)
-    waiting = state.turns.waiting_since
-    if since is None or waiting is None or state.link.offline:
-        return None
-    if at - since < t.unanswered_ms or not is_followed(state, t, at):
+    due, waiting = unanswered_due(state, t), state.turns.waiting_since
+    if due is None or waiting is None or at < due or not is_followed(state, t, at):
         return None
     return (CRITICAL, waiting)
 
@@ -106,7 +103,9 @@ DEFINITIONS = (
         check=_unanswered,
         sentence=_say_unanswered,
         recommended=_advise_unanswered,
-        doc="A user waits and neither a request nor a call nor a compaction is open.",
+        doc="A user waits and neither a request nor a call nor a compaction is open. Not judged "
+        "anew while the agent is away, nor in the 45 seconds after it came back: the answer may be "
+        "waiting there.",
         actions=("continue",),
     ),
     Definition(
@@ -143,7 +142,8 @@ DEFINITIONS = (
         sentence=_say_offline,
         recommended=_advise_offline,
         doc="The connection ended more than 45 seconds ago while a user waited or a finding was "
-        "open. A healthy chat whose agent leaves is only shown as offline.",
+        "open; after a restart of the server agents get 90 seconds to come back. A healthy chat "
+        "whose agent leaves is only shown as offline.",
         actions=("manual",),
     ),
     Definition(

@@ -8,6 +8,7 @@ from ctxhealth.core.folding.latches import end_cooldowns, end_scope, refresh_lat
 from ctxhealth.core.limits import settle_limits
 from ctxhealth.core.parts import TEXT
 from ctxhealth.core.state import ChatState
+from ctxhealth.core.timing import offline_after
 from ctxhealth.core.wording import clip
 from ctxhealth.wire.events import (
     Gap,
@@ -32,7 +33,7 @@ def on_server_connected(state: ChatState, event: ServerConnected, context: Conte
     link.since, link.conn_no = context.at, event.conn_no
     link.commands = [command[:60] for command in event.commands[:50]]
     link.skew_ms = event.skew_ms
-    link.offline = False
+    link.offline = link.restarted = False
     # Overrides may have changed while nothing was folded.
     settle_limits(state, context.rules)
     # What can be done about a latch depends on what this connection offers.
@@ -46,7 +47,7 @@ def on_server_disconnected(state: ChatState, event: ServerDisconnected, context:
     if event.conn_no < link.conn_no:
         context.odd(f"connection {event.conn_no} ended after {link.conn_no} began")
         return
-    link.connected = False
+    link.connected, link.restarted = False, event.restart
     link.since = context.at
     if link.read_only:
         link.state = "imported"
@@ -63,7 +64,8 @@ def on_server_tick(state: ChatState, event: ServerTick, context: Context) -> Non
     end_cooldowns(state, context)
     link = state.link
     if link.state == "late" and link.since is not None:
-        link.offline = context.at - link.since >= context.rules.thresholds.offline_ms
+        wait = offline_after(state, context.rules.thresholds)
+        link.offline = context.at - link.since >= wait
         if link.offline:
             link.state = "offline"
     context.changes.facts = True

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ctxhealth.core.state import Link
 from ctxhealth.store import incarnation, unit
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.intake import StreamHandle
@@ -19,6 +20,7 @@ from ctxhealth.wire.frames import Hello
 # Chats without an event for so long hear of a connection only with their next event.
 ANNOUNCED_MS = 24 * 3_600_000
 CHUNK = 100
+JUST_NOW_MS = 10_000
 
 
 class Connected(NamedTuple):
@@ -56,6 +58,7 @@ def chats_announce(
     conn_no: int,
     connected: bool,
     reason: str = "",
+    restart: bool = False,
     after: int = 0,
     limit: int = CHUNK,
 ) -> int | None:
@@ -65,7 +68,15 @@ def chats_announce(
     thousands of old sessions would otherwise get two events each for every look at it.
     Returns the chat to go on after, None when done.
     """
-    return call(_announce, agent, conn_no, connected, reason, after, limit)
+    return call(_announce, agent, conn_no, connected, reason, restart, after, limit)
+
+
+def chats_await(*, after: int = 0, limit: int = CHUNK) -> int | None:
+    """The server is back: the wait for agents whose troubled chats lost them begins anew.
+
+    Returns the chat to go on after, None when done.
+    """
+    return call(_await, after, limit)
 
 
 def chats_tick(*, now: int | None = None, limit: int = CHUNK) -> int:
@@ -131,7 +142,7 @@ def _seen(agent: int, skew_ms: int | None) -> None:
 
 
 def _announce(
-    agent: int, conn_no: int, connected: bool, reason: str, after: int, limit: int
+    agent: int, conn_no: int, connected: bool, reason: str, restart: bool, after: int, limit: int
 ) -> int | None:
     work = _unit()
     owner = Agent.objects.filter(id=agent).first()
@@ -152,7 +163,7 @@ def _announce(
         if connected:
             _announce_connected(work, pk, owner, caps)
         else:
-            _announce_disconnected(work, pk, conn_no, reason)
+            _announce_disconnected(work, pk, conn_no, reason, restart)
     return found[-1] if len(found) == limit else None
 
 
@@ -174,11 +185,28 @@ def _announce_connected(work: Unit, chat: int, owner: Agent, caps: dict[str, obj
     work.heard_of(chat, owner.conn_no)
 
 
-def _announce_disconnected(work: Unit, chat: int, conn_no: int, reason: str) -> None:
+def _await(after: int, limit: int) -> int | None:
+    work = _unit()
+    rows = Chat.objects.filter(connection="late", closed=False, id__gt=after).order_by("id")
+    found = list(rows.values_list("id", flat=True)[:limit])
+    for pk in found:
+        held = work.held(pk)
+        link = None if held is None else held.state.link
+        if link is not None and not _waits_anew(link, work.now):
+            _announce_disconnected(work, pk, link.conn_no, "the server was away", True)
+    return found[-1] if len(found) == limit else None
+
+
+def _waits_anew(link: Link, now: int) -> bool:
+    """Whether the chat has just been told of a restart."""
+    return link.restarted and link.since is not None and now - link.since < JUST_NOW_MS
+
+
+def _announce_disconnected(work: Unit, chat: int, conn_no: int, reason: str, restart: bool) -> None:
     work.append(
         chat,
         lambda seq, name: ServerDisconnected(
-            seq=seq, ts=work.now, chat=name, conn_no=conn_no, reason=reason[:200]
+            seq=seq, ts=work.now, chat=name, conn_no=conn_no, reason=reason[:200], restart=restart
         ),
     )
     # Whatever this connection still brings says "connected" again before it.

@@ -211,6 +211,7 @@ def test_what_happened_while_the_bridge_was_away_is_told_once_with_its_gap(
     reasonix.stop()
     reasonix.start()
     reasonix.ask("POST", "/new", {})
+    house.chat(reasonix.session)
     reasonix.say("elsewhere")
     house.until(lambda: house.events(reasonix.session, "turn.ended"), "the new session")
     assert len(house.events(session, "gap")) == 1

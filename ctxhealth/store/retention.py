@@ -22,6 +22,7 @@ from ctxhealth.store.models import (
     CompactionAttempt,
     Event,
     Finding,
+    Incident,
     Item,
     Latch,
     Reading,
@@ -86,9 +87,9 @@ def _due(days: int) -> QuerySet[Chat]:
     return _quiet(days).exclude(_incident()).exclude(Exists(young)).exclude(Exists(held))
 
 
-def _incident() -> Exists | Q:
+def _incident() -> Exists:
     """Whether an incident or a review pins the chat."""
-    return Q(pk__in=[])
+    return Exists(Incident.objects.filter(chat=OuterRef("pk")))
 
 
 def _delete(chat: int, days: int) -> int:

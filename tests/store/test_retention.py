@@ -87,6 +87,20 @@ def test_an_open_command_holds_its_chat() -> None:
         assert Chat.objects.get().external_id == "c1"
 
 
+def test_a_chat_under_review_stays_and_is_counted() -> None:
+    two_chats()
+    with time_machine.travel(NOW, tick=True):
+        found = queries.chat_find("a1", "c1")
+        assert found is not None
+        by = writes.user_ensure(username="rev", role="operator")
+        writes.review_create(chat_id=found.id, from_seq=1, to_seq=3, by=by)
+        writes.retention_set(days=30)
+        told = retention.forecast(days=30)
+        assert (told.chats, told.pinned) == (1, 1)
+        assert retention.trim(no_pause) == 1
+        assert Chat.objects.get().external_id == "c1"
+
+
 def test_the_forecast_says_what_a_run_then_deletes() -> None:
     two_chats()
     with time_machine.travel(NOW, tick=True):

@@ -57,6 +57,15 @@ def test_one_set_by_a_failed_call_is_justified_and_clearing_it_is_discouraged() 
     assert "latched" in story.codes()
 
 
+def test_what_a_cut_freed_before_the_call_failed_does_not_prove_the_summarizer_healed() -> None:
+    story = after_attempt(1, "quota")
+    story.compacts(
+        160_000, 130_000, attempt="b", reported="raised",
+        summarizer={"calls": 1, "error": "quota"},
+    )  # fmt: skip
+    assert (latch(story).kind, latch(story).justified) == ("summarizer", True)
+
+
 def test_after_the_summarizer_worked_again_it_is_right_to_clear_it() -> None:
     story = after_attempt(1, "quota")
     story.compacts(160_000, 60_000, trigger="manual", summarizer={"calls": 1, "output": 900})

@@ -155,7 +155,9 @@ def _count_summarizer(state: ChatState, view: AttemptView) -> None:
         compactions.summarizer_class = view.error_class
         compactions.summarizer_model = summarizer.model if summarizer else state.facts.utility_model
     elif view.outcome is Outcome.REDUCED and summarizer is not None and summarizer.calls:
-        heal_summarizer(compactions, view)
+        # What a cut freed before the call failed proves nothing about the summarizer.
+        if summarizer.error is None:
+            heal_summarizer(compactions, view)
 
 
 def _apply(

@@ -14,7 +14,7 @@ from ctxhealth.core.folding.readings import doubt_estimate, learn_trigger, recor
 from ctxhealth.core.folding.relief import NOT_COUNTED, decide, heal_summarizer, take_before
 from ctxhealth.core.limits import fixed_part
 from ctxhealth.core.meter import estimate_after, projection
-from ctxhealth.core.model import AttemptView, Outcome, Relief
+from ctxhealth.core.model import AttemptView, Outcome, Relief, SummarizerView
 from ctxhealth.core.parts import OPEN_REQUESTS
 from ctxhealth.core.state import RECENT_ATTEMPTS, RECENT_MARKS, ChatState, Mark
 from ctxhealth.core.wording import number
@@ -154,10 +154,13 @@ def _count_summarizer(state: ChatState, view: AttemptView) -> None:
             compactions.summarizer_input = (compactions.summarizer_input or 0) + summarizer.input
         compactions.summarizer_class = view.error_class
         compactions.summarizer_model = summarizer.model if summarizer else state.facts.utility_model
-    elif view.outcome is Outcome.REDUCED and summarizer is not None and summarizer.calls:
-        # What a cut freed before the call failed proves nothing about the summarizer.
-        if summarizer.error is None:
-            heal_summarizer(compactions, view)
+    elif view.outcome is Outcome.REDUCED and _has_summarised(summarizer):
+        heal_summarizer(compactions, view)
+
+
+def _has_summarised(summarizer: SummarizerView | None) -> bool:
+    """What a cut freed before the call failed proves nothing about the summarizer."""
+    return summarizer is not None and bool(summarizer.calls) and summarizer.error is None
 
 
 def _apply(

@@ -27,6 +27,8 @@ def test_it_is_openapi_3_1_and_names_every_route(document: dict[str, Any]) -> No
         "/api/v1/chats/{chat_id}/commands",
         "/api/v1/commands/{command_id}",
         "/api/v1/commands/{command_id}/cancel",
+        "/api/v1/incidents",
+        "/api/v1/incidents/{incident_id}",
     }
 
 

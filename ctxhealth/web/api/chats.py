@@ -43,10 +43,10 @@ def chats(
     reader(request)
     filters = BoardFilters(
         states=_states(state),
-        agent=_text(agent),
-        model=_text(model),
-        outcome=_text(outcome),
-        q=_text(q),
+        agent=plain_text(agent),
+        model=plain_text(model),
+        outcome=plain_text(outcome),
+        q=plain_text(q),
     )
     try:
         page = queries.board_page(filters, cursor or None, limit)
@@ -84,7 +84,7 @@ def events(
     """In the order of the log, from behind ``after``; tombstones and gaps stand in place."""
     reader(request)
     found(chat_id)
-    kinds = [_text(kind) for kind in type.split(",") if kind]
+    kinds = [plain_text(kind) for kind in type.split(",") if kind]
     rows = queries.chat_events(chat_id, after=after, limit=limit, types=kinds)
     return json_response(
         shapes.EventPage(
@@ -142,7 +142,7 @@ def _states(text: str) -> tuple[str, ...]:
     return given
 
 
-def _text(value: str) -> str:
+def plain_text(value: str) -> str:
     """NUL is no text on PostgreSQL, and matches nothing anywhere."""
     if "\x00" in value:
         raise ApiError(422, "A value contains NUL.", field="query")

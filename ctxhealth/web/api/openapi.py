@@ -8,7 +8,7 @@ import msgspec
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
-from ctxhealth.web.api import shapes
+from ctxhealth.web.api import incident_shapes, shapes
 from ctxhealth.web.api.errors import ErrorDocument
 
 REF = "#/components/schemas/{name}"
@@ -20,6 +20,8 @@ SHAPES: tuple[Any, ...] = (
     shapes.StateAt,
     shapes.CommandRequest,
     shapes.CommandDocument,
+    incident_shapes.IncidentList,
+    incident_shapes.IncidentDocument,
     ErrorDocument,
 )
 ERRORS = {

@@ -15,7 +15,7 @@ from ninja.errors import HttpError, ValidationError
 
 from ctxhealth import __version__
 from ctxhealth.store.through import AWAY, StoreBusy
-from ctxhealth.web.api import chats, commands, errors
+from ctxhealth.web.api import chats, commands, errors, incidents
 from ctxhealth.web.api.callers import Bearer, Session
 from ctxhealth.web.api.openapi import StructAPI
 from ctxhealth.web.api.protocol import protocol_schema
@@ -31,6 +31,7 @@ api = StructAPI(
 )
 api.add_router("", chats.router)
 api.add_router("", commands.router)
+api.add_router("", incidents.router)
 HANDLERS: dict[type[Exception], Any] = {
     errors.ApiError: errors.on_api_error,
     ValidationError: errors.on_invalid,

@@ -109,6 +109,11 @@ def _bounded(blocks: Sequence[Named]) -> Sequence[Named]:
     return [*blocks[: MAX_BLOCKS - 1], Named(merged, f"{len(rest)} more")]
 
 
+def height_of(structure: Structure) -> int:
+    """Of the drawing, in pixels; 0 where there is nothing to draw."""
+    return max((cell.level + cell.rows for cell in cells_of(structure)), default=0) * (ROW + GAP)
+
+
 def icicle_svg(structure: Structure) -> SafeString:
     """Every block can take the focus and says what it is; hover and focus fill the read-out."""
     cells = cells_of(structure)

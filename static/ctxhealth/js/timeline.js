@@ -146,6 +146,14 @@
     else says.textContent = REST;
   };
 
+  // The stretch that is zoomed to is the one to review.
+  const review = document.querySelector("[data-review]");
+  const aimReview = (u) => {
+    const { min, max } = u.scales.x;
+    if (!review || min == null) return;
+    review.search = u.zoomed ? `?since=${Math.floor(min * 1000)}&until=${Math.ceil(max * 1000)}` : "";
+  };
+
   const options = () => ({
     width: box.clientWidth, height: HEIGHT, tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
     padding: [8, 30, 0, 0], legend: { show: false },
@@ -163,7 +171,7 @@
       { label: "budget", stroke: ink.critical, width: 1.5, dash: [6, 4], points: { show: false } },
       { label: "window", stroke: ink.dim, width: 1, points: { show: false } },
     ],
-    hooks: { draw: [drawLanes, drawBeyond], setCursor: [tell], setSelect: [(u) => { if (u.select.width > 0) u.zoomed = true; }] },
+    hooks: { draw: [drawLanes, drawBeyond], setScale: [aimReview], setCursor: [tell], setSelect: [(u) => { if (u.select.width > 0) u.zoomed = true; }] },
   });
 
   const build = () => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ctxhealth.live.board import Loaded
 from ctxhealth.live.browser import Counts, json_frame
@@ -11,17 +12,39 @@ from ctxhealth.live.service import Live
 from ctxhealth.live.shown import Shown
 from ctxhealth.store import queries
 from ctxhealth.store.queries import BoardRow
+from ctxhealth.store.queries.board_groups import BoardGroup
 from ctxhealth.web.filters import filters_of, query_of
+from ctxhealth.web.fragments import heads_of
 
 MAX_EXTRA = 1_000
+
+
+class RowMark(NamedTuple):
+    """What was sent of a row."""
+
+    version: int
+    owner: str
+    grouped: bool
+
+
+def _mark(row: BoardRow) -> RowMark:
+    return RowMark(row.version, row.owner, row.grouped)
+
+
+def _news(row: BoardRow, sent: RowMark | None) -> bool:
+    """Something of this row is not on the page yet; an older version never is news."""
+    if sent is None:
+        return True
+    return row.version >= sent.version and _mark(row) != sent
 
 
 class BoardPage:
     """The first page under the filters, and further rows that the browser says it shows.
 
-    Frames: the header's regions; the rows that changed; ``order`` with the ids of the first page
-    whenever they changed and those that no longer belong to this page at all (``gone``). A row
-    that is in ``order`` has been sent before it.
+    Frames: the header's regions; the rows that changed; the lines of cause groups; ``order``
+    with the ids of the first page whenever they changed, the group whose line stands before a row
+    (``heads``) and rows that no longer belong to this page at all (``gone``). What ``order``
+    names has been sent before it.
     """
 
     def __init__(self, live: Live, query: Mapping[str, str], *, operate: bool) -> None:
@@ -32,8 +55,10 @@ class BoardPage:
         self._loaded: Loaded | None = None
         self._header_of: Loaded | None = None
         self._extra: dict[int, BoardRow | None] = {}
-        self._versions: dict[int, int] = {}
+        self._sent: dict[int, RowMark] = {}
         self._order: list[int] = []
+        self._heads: dict[int, int] = {}
+        self._groups = Shown()
         self._header = Shown()
 
     @property
@@ -65,23 +90,34 @@ class BoardPage:
         for chat in gone:
             self._extra.pop(chat, None)
         shown = [*rows, *(row for row in extra if row.id in self._extra)]
+        groups = self._loaded.page.groups
+        heads = heads_of(rows, groups)
         frames = [*await self._header_frames(), *await self._row_frames(shown)]
-        if order != self._order or gone:
+        frames += await self._group_frames(groups)
+        if order != self._order or gone or heads != self._heads:
             # What left the first page is still on the browser's, until it is known to be gone.
             left = [chat for chat in self._order if chat not in set(order)]
             self._extra.update(dict.fromkeys(left[: MAX_EXTRA - len(self._extra)]))
-            self._order = order
-            frames.append(json_frame("order", ids=order, gone=gone))
+            self._order, self._heads = order, heads
+            frames.append(json_frame("order", ids=order, gone=gone, heads=heads))
         return frames
 
     async def _row_frames(self, shown: list[BoardRow]) -> list[str]:
-        sent = self._versions
-        changed = [row for row in shown if row.version > sent.get(row.id, -1)]
-        self._versions = {row.id: max(row.version, sent.get(row.id, -1)) for row in shown}
+        sent = self._sent
+        changed = [row for row in shown if _news(row, sent.get(row.id))]
+        new = {row.id for row in changed}
+        self._sent = {r.id: _mark(r) if r.id in new else sent[r.id] for r in shown}
         if not changed:
             return []
         regions = await self._live.renderer.rows(changed, operate=self._operate)
         return ["\n".join(regions.values())]
+
+    async def _group_frames(self, groups: list[BoardGroup]) -> list[str]:
+        alone = self._filters.cause is not None
+        regions = await self._live.renderer.groups(groups, alone=alone)
+        self._groups.keep(regions)
+        differing = self._groups.differing(regions)
+        return ["\n".join(differing)] if differing else []
 
     async def _header_frames(self) -> list[str]:
         """Once per query of the page, whose counts it shows."""

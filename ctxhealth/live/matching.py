@@ -18,6 +18,7 @@ def matches(filters: BoardFilters, row: BoardRow) -> bool:
     return (
         (not filters.states or summary.state in filters.states)
         and all(not want or want == have for want, have in wanted)
+        and filters.cause in (None, row.group)
         and filters.latched in (None, bool(summary.latches))
         and filters.waiting in (None, _waits(summary))
         and _found(filters.q, row, summary)

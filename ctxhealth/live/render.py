@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ctxhealth.live.caching import Recent
 from ctxhealth.live.chats import ChatView
@@ -10,11 +10,20 @@ from ctxhealth.live.reads import Reads
 from ctxhealth.store import queries
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import BoardRow
+from ctxhealth.store.queries.board_groups import BoardGroup
 from ctxhealth.web import fragments
 from ctxhealth.web.agent_rows import agent_lines
 
 ROWS = 10_000
 CHATS = 100
+
+
+RowKey = tuple[int, int, str, bool, bool]
+
+
+def _key(row: BoardRow, operate: bool) -> RowKey:
+    """Everything that a row's fragment is made of."""
+    return row.id, row.version, row.owner, row.grouped, operate
 
 
 class Renderer:
@@ -23,13 +32,13 @@ class Renderer:
     def __init__(self, reads: Reads) -> None:
         self.reads = reads
         self.rendered = 0
-        self._rows: Recent[tuple[int, int, bool], str] = Recent(ROWS)
+        self._rows: Recent[RowKey, str] = Recent(ROWS)
         self._chats: Recent[tuple[ChatView, bool], dict[str, str]] = Recent(CHATS)
 
     async def rows(self, rows: Iterable[BoardRow], *, operate: bool) -> dict[str, str]:
         """``row-<id>`` -> its fragment, in the order given."""
         wanted = list(rows)
-        found = [self._rows.get((row.id, row.version, operate)) for row in wanted]
+        found = [self._rows.get(_key(row, operate)) for row in wanted]
         if any(html is None for html in found):
             return await self.reads.render(lambda: self._render(wanted, operate))
         return {f"row-{row.id}": html or "" for row, html in zip(wanted, found, strict=True)}
@@ -39,7 +48,7 @@ class Renderer:
         regions: dict[str, str] = {}
         now = now_ms()
         for row in rows:
-            key = (row.id, row.version, operate)
+            key = _key(row, operate)
             html = self._rows.get(key)
             if html is None:
                 html = fragments.board_rows([row], now, operate=operate)[f"row-{row.id}"]
@@ -47,6 +56,13 @@ class Renderer:
                 self.rendered += 1
             regions[f"row-{row.id}"] = html
         return regions
+
+    async def groups(self, groups: Sequence[BoardGroup], *, alone: bool) -> dict[str, str]:
+        """``group-<id>`` -> its line."""
+        if not groups:
+            return {}
+        now = now_ms()
+        return await self.reads.render(lambda: fragments.board_groups(groups, now, alone=alone))
 
     async def chat(self, view: ChatView, *, operate: bool) -> dict[str, str]:
         """``chat-<id>-<region>`` -> its fragment, rendered once per loaded view."""
@@ -63,8 +79,9 @@ class Renderer:
             self.rendered += 1
         return regions
 
-    async def agents(self) -> dict[str, str]:
-        lines = await self.reads.query(lambda: agent_lines(queries.agents_list()))
+    async def agents(self, text: str = "") -> dict[str, str]:
+        """``text``: only agents whose name or runtime holds it."""
+        lines = await self.reads.query(lambda: agent_lines(queries.agents_list(text=text)))
         now = now_ms()
         html = await self.reads.render(lambda: fragments.agents_table(lines, now))
         return {"agents-table": html}

@@ -11,7 +11,7 @@ from ctxhealth.store.queries import BoardFilters
 from ctxhealth.store.queries.board_order import ORDERS
 from ctxhealth.web import states
 
-NAMES = ("state", "agent", "model", "outcome", "latch", "waiting", "q", "sort")
+NAMES = ("state", "agent", "model", "outcome", "latch", "waiting", "cause", "q", "sort")
 MAX_VALUE = 200
 _YES_NO = {"yes": True, "no": False}
 _STATES = frozenset(state.value for state in State)
@@ -47,9 +47,17 @@ def filters_of(query: Mapping[str, str]) -> BoardFilters:
         outcome=outcome if outcome in _OUTCOMES else "",
         latched=_YES_NO.get(query.get("latch", "")),
         waiting=_YES_NO.get(query.get("waiting", "")),
+        cause=_number(query.get("cause", "")),
         q=query.get("q", ""),
         sort=query.get("sort", ""),
     )
+
+
+def _number(text: str) -> int | None:
+    """Nothing but digits is a number; what is none fits no group that exists."""
+    if not text:
+        return None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 def link(query: Mapping[str, str], **changes: str) -> str:

@@ -8,7 +8,7 @@ own words and integers (``REGION_ID`` is the allow-list). With ``oob`` it carrie
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.template.loader import get_template
 
 from ctxhealth.core.model import ChatDetail, Outcome, State
 from ctxhealth.store.queries import CommandRow
+from ctxhealth.store.queries.board_groups import BoardGroup
 from ctxhealth.web import states
 from ctxhealth.web.agent_rows import AgentLine
 from ctxhealth.web.chat_page import ChatExtras, chat_context
@@ -40,7 +41,7 @@ CHAT_REGIONS = (
     "children",
 )
 REGION_ID = re.compile(
-    rf"^(row-\d+|{'|'.join(BOARD_REGIONS)}|agents-table|"
+    rf"^(row-\d+|group-\d+|{'|'.join(BOARD_REGIONS)}|agents-table|"
     rf"chat-\d+-({'|'.join(CHAT_REGIONS)})|command-[0-9a-f-]{{1,40}})$"
 )
 
@@ -63,6 +64,37 @@ def board_rows(
     template = get_template("web/regions/board_row.html")
     base = {"now": now_ms, "oob": oob, "operate": operate}
     return {f"row-{row.id}": template.render({**base, "row": row_of(row, now_ms)}) for row in rows}
+
+
+def board_groups(
+    groups: Iterable[BoardGroup], now_ms: int, *, alone: bool, oob: bool = True
+) -> dict[str, str]:
+    """``group-<id>`` -> the line above its chats; ``alone`` where the page shows only one."""
+    template = get_template("web/regions/board_group.html")
+    base = {"now": now_ms, "oob": oob, "alone": alone}
+    return {f"group-{group.id}": template.render({**base, "group": group}) for group in groups}
+
+
+def board_body(rows: Sequence[BoardRowLike], groups: Iterable[BoardGroup], now_ms: int, *,
+               operate: bool, alone: bool) -> list[str]:  # fmt: skip
+    """A page's rows with the line of each group before its first chat."""
+    groups = list(groups)
+    html = board_rows(rows, now_ms, operate=operate, oob=False)
+    lines = board_groups(groups, now_ms, alone=alone, oob=False)
+    for row, group in heads_of(rows, groups).items():
+        html[f"row-{row}"] = lines[f"group-{group}"] + html[f"row-{row}"]
+    return list(html.values())
+
+
+def heads_of(rows: Iterable[BoardRowLike], groups: Iterable[BoardGroup]) -> dict[int, int]:
+    """The first row of each group -> the group."""
+    group_of = {chat: group.id for group in groups for chat in group.rows}
+    heads: dict[int, int] = {}
+    for row in rows:
+        group = group_of.get(row.id)
+        if group is not None:
+            heads.setdefault(group, row.id)
+    return {row: group for group, row in heads.items()}
 
 
 def board_header(

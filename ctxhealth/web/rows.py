@@ -25,6 +25,10 @@ class BoardRowLike(Protocol):
     def external_id(self) -> str: ...
     @property
     def summary(self) -> ChatSummary: ...
+    @property
+    def owner(self) -> str: ...
+    @property
+    def grouped(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class RowAction:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line, ready for its template."""
+    """One line, ready for its template. ``one`` of several with one cause: what it is in for is
+    said above them all."""
 
     id: int
     agent: str
@@ -56,6 +61,8 @@ class Row:
     last: str
     replies: str
     waiting: int | None
+    owner: str
+    one: bool
     actions: tuple[RowAction, ...]
 
 
@@ -71,6 +78,7 @@ def row_of(row: BoardRowLike, now: int) -> Row:
         state=states.standing(summary),
         connection=_connection(summary),
         tone=TONES.get(summary.severity, "") if summary.severity else "",
+        one=row.grouped,
         strip=strip_of(summary),
         share=_share(summary),
         history=_history(summary),
@@ -82,6 +90,7 @@ def row_of(row: BoardRowLike, now: int) -> Row:
         last=_last(last) if last else "",
         replies=_replies(summary),
         waiting=summary.waiting_since if waits(summary, now) else None,
+        owner=row.owner,
         actions=tuple(_actions(summary)),
     )
 

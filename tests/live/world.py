@@ -61,6 +61,21 @@ class Agent:
         self.report(*answered(chat, turn, load))
 
 
+def quota_gone(robot: Agent, name: str, model: str = "glm-flash") -> int:
+    """A chat above its trigger whose summarizer has no quota left; its number."""
+    pk = robot.chat(name, 60_000, trigger={"tokens": 50_000, "scope": "prompt"})
+    fails = {"model": model, "provider": "zai", "calls": 1, "error": "quota"}
+    for attempt in ("a1", "a2", "a3"):
+        told = {"chat": name, "attempt": attempt, "before": 60_000, "scope": "prompt"}
+        robot.report(
+            {"type": "compaction.started", "trigger": "proactive", **told},
+            {"type": "compaction.finished", "reported": "failed", "after": 60_000,
+             "summarizer": fails, **told},
+        )  # fmt: skip
+        robot.turn(name, 60_000)
+    return pk
+
+
 def answered(chat: str, turn: str, load: int) -> list[Body]:
     request = f"request-{turn}"
     return [

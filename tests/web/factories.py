@@ -55,6 +55,8 @@ class FakeChat:
     agent: str
     external_id: str
     summary: ChatSummary
+    owner: str = ""
+    grouped: bool = False
     version: int = 1
     runtime: str = "demo"
     opened_at: int = NOW - 90 * MINUTE

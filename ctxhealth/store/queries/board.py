@@ -11,8 +11,10 @@ from django.db.models import Count, Q, QuerySet
 
 from ctxhealth.core.model import ChatSummary
 from ctxhealth.core.presence import ENDED
-from ctxhealth.store.models import Chat
+from ctxhealth.store.models import Chat, Incident
+from ctxhealth.store.queries.board_groups import BoardGroup, together, with_groups
 from ctxhealth.store.queries.board_order import (
+    DEFAULT,
     after,
     order_of,
     ordered,
@@ -29,7 +31,7 @@ _SUMMARY: msgspec.json.Decoder[ChatSummary] = msgspec.json.Decoder(ChatSummary)
 class BoardFilters:
     """What the board shows; empty means all. ``q`` searches title, chat id, agent and model.
 
-    ``sort`` is one of ``board_order.ORDERS``.
+    ``cause`` is the number of a cause group, ``sort`` one of ``board_order.ORDERS``.
     """
 
     states: tuple[str, ...] = ()
@@ -38,29 +40,41 @@ class BoardFilters:
     outcome: str = ""
     latched: bool | None = None
     waiting: bool | None = None
+    cause: int | None = None
     q: str = ""
     sort: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoardRow:
+    """``owner`` has taken the chat's open incident, or its cause; empty for nobody. ``group`` is
+    the number of that cause, ``grouped`` whether other chats have it too."""
+
     id: int
     agent: str
     runtime: str
     external_id: str
     version: int
     summary: ChatSummary
+    owner: str = ""
+    group: int | None = None
+    grouped: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoardPage:
-    """``counts_by_state`` and ``total`` obey every filter but the states; ``matching`` all."""
+    """``counts_by_state`` and ``total`` obey every filter but the states; ``matching`` all.
+
+    ``groups`` are causes that rows of this page share with other chats; worst first, the rows
+    of a group stand together.
+    """
 
     rows: list[BoardRow]
     next: str | None
     counts_by_state: dict[str, int] = field(default_factory=dict)
     total: int = 0
     matching: int = 0
+    groups: list[BoardGroup] = field(default_factory=list)
 
 
 def decode_summary(text: str) -> ChatSummary:
@@ -85,8 +99,11 @@ def board_page(
     keys = [key.name for key in order]
     found = list(chats.values_list(*_ROW_COLUMNS, *keys)[: limit + 1])
     counts = dict(unstated.order_by().values_list("state").annotate(n=Count("id")))
+    rows, groups = with_groups([_row(values) for values in found[:limit]])
+    groups = groups if filters.sort == DEFAULT else []
     return BoardPage(
-        rows=[_row(values) for values in found[:limit]],
+        rows=together(rows, groups),
+        groups=groups,
         next=_next(filters.sort, found[limit - 1]) if len(found) > limit else None,
         counts_by_state=counts,
         total=sum(counts.values()),
@@ -103,7 +120,7 @@ def board_rows(ids: Iterable[int]) -> list[BoardRow]:
     for start in range(0, len(wanted), 500):
         chats = Chat.objects.filter(id__in=wanted[start : start + 500])
         rows.extend(_row(values) for values in chats.values_list(*_ROW_COLUMNS))
-    return rows
+    return with_groups(rows)[0]
 
 
 def board_versions(after_id: int = 0, limit: int = 10_000) -> dict[int, int]:
@@ -148,6 +165,9 @@ def _filtered(chats: QuerySet[Chat], filters: BoardFilters) -> QuerySet[Chat]:
     if filters.waiting is not None:
         waits = Q(waiting_since__isnull=False) & ~Q(connection__in=ENDED)
         chats = chats.filter(waits if filters.waiting else ~waits)
+    if filters.cause is not None:
+        troubled = Incident.objects.filter(closed_at=None, group=filters.cause)
+        chats = chats.filter(id__in=troubled.values("chat"))
     for word in filters.q.split()[:8]:
         chats = chats.filter(
             Q(title__icontains=word)

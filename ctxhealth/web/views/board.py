@@ -26,12 +26,14 @@ def board(request: PageRequest) -> HttpResponse:
     except BadCursor as error:
         return refuse(request, str(error), status=400)
     now, operate = now_ms(), may_operate(request)
-    rows = fragments.board_rows(page.rows, now, operate=operate, oob=False)
+    rows = fragments.board_body(
+        page.rows, page.groups, now, operate=operate, alone="cause" in query
+    )
     context = {
         "nav": "chats",
         "now": now,
         "operate": operate,
-        "rows": list(rows.values()),
+        "rows": rows,
         "next": page.next,
         "next_query": link(query, cursor=page.next or ""),
         "page_size": PAGE_ROWS,

@@ -13,41 +13,51 @@
   const table = body.closest("table");
   const title = document.title;
   const rows = () => [...body.querySelectorAll("tr[id^=row-]")];
+  const lines = () => [...body.querySelectorAll("tr[id^=row-], tr[id^=group-]")];
   const number = (row) => Number(row.id.slice(4));
-  const arrived = new Map(); // rows that were sent but do not stand on the page yet
+  const arrived = new Map(); // lines that were sent but do not stand on the page yet, by id
+  const left = new Set(); // rows that belong to this page no more
   let order = null;
+  let heads = {}; // row -> the cause group whose line stands before it
 
   const busy = () => table.matches(":hover") || table.contains(document.activeElement) || !!document.querySelector("dialog[open]");
 
-  // What following the order would change: rows to move, to bring in, to take away.
-  const changes = () => {
-    if (!order) return 0;
-    const standing = rows().map(number);
-    const wanted = new Set(order);
-    const kept = standing.filter((id) => wanted.has(id));
-    const place = new Map(order.filter((id) => kept.includes(id)).map((id, i) => [id, i]));
-    const moved = kept.filter((id, i) => place.get(id) !== i).length;
-    const fresh = order.filter((id) => arrived.has(id)).length;
-    const gone = whole() ? standing.length - kept.length : 0;
-    return moved + fresh + gone;
-  };
+  // Ids of the lines in the server's order, each group's own line before its first row.
+  const wanted = () => order.flatMap((id) => (heads[id] ? [`group-${heads[id]}`, `row-${id}`] : [`row-${id}`]));
   // Whether the order names every chat under these filters.
   const whole = () => !document.getElementById("more");
+  const leaves = (line, named) => !named.has(line.id) && (whole() || line.id.startsWith("group-") || left.has(line.id));
+
+  // What following the order would change: lines to move, to bring in, to take away.
+  const changes = () => {
+    if (!order) return 0;
+    const names = wanted();
+    const named = new Set(names);
+    const standing = lines();
+    const kept = standing.filter((line) => named.has(line.id)).map((line) => line.id);
+    const here = new Set(kept);
+    const inOrder = names.filter((id) => here.has(id));
+    const moved = kept.filter((id, i) => inOrder[i] !== id && id.startsWith("row-")).length;
+    const fresh = names.filter((id) => arrived.has(id)).length;
+    return moved + fresh + standing.filter((line) => leaves(line, named)).length;
+  };
 
   const follow = () => {
     if (!order) return;
     const focused = document.activeElement;
-    const standing = new Map(rows().map((row) => [number(row), row]));
+    const names = wanted();
+    const named = new Set(names);
+    const standing = new Map(lines().map((line) => [line.id, line]));
     let anchor = body.firstChild;
-    for (const id of order) {
-      let row = standing.get(id);
-      if (!row && arrived.has(id)) { row = arrived.get(id); arrived.delete(id); row.removeAttribute("hx-swap-oob"); htmx.process(row); }
-      if (!row) continue;
-      standing.delete(id);
-      if (row === anchor) anchor = anchor.nextSibling;
-      else body.insertBefore(row, anchor);
+    for (const id of names) {
+      let line = standing.get(id);
+      if (!line && arrived.has(id)) { line = arrived.get(id); arrived.delete(id); line.removeAttribute("hx-swap-oob"); htmx.process(line); }
+      if (!line) continue;
+      if (line === anchor) anchor = anchor.nextSibling;
+      else body.insertBefore(line, anchor);
     }
-    if (whole()) for (const row of standing.values()) row.remove();
+    for (const line of standing.values()) if (leaves(line, named)) line.remove();
+    left.clear();
     if (focused && document.contains(focused) && focused !== document.body) focused.focus({ preventScroll: true });
     show();
   };
@@ -64,10 +74,10 @@
 
   document.addEventListener("htmx:oobErrorNoTarget", (e) => {
     const row = e.detail.content;
-    if (row && /^row-\d+$/.test(row.id)) arrived.set(number(row), row.cloneNode(true));
+    if (row && /^(row|group)-\d+$/.test(row.id)) arrived.set(row.id, row.cloneNode(true));
     if (arrived.size > 500) arrived.delete(arrived.keys().next().value);
   });
-  document.addEventListener("ctx:frame", (e) => { if (e.detail.type === "order") { order = e.detail.ids; look(); } });
+  document.addEventListener("ctx:frame", (e) => { if (e.detail.type !== "order") return; order = e.detail.ids; heads = e.detail.heads || {}; for (const id of e.detail.gone) left.add(`row-${id}`); for (const id of order) left.delete(`row-${id}`); look(); });
 
   // The whole sentence of the row under the pointer or the focus.
   const peek = document.getElementById("peek");

@@ -15,8 +15,9 @@ LOOK_SECONDS = 2.0
 class AgentsPage:
     """Connections change without any chat changing, so this page looks by itself."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Live, text: str = "") -> None:
         self._live = live
+        self._text = text
         self._regions = Shown()
         self._looked = 0.0
 
@@ -36,6 +37,6 @@ class AgentsPage:
 
     async def frames(self) -> list[str]:
         self._looked = asyncio.get_running_loop().time()
-        regions = await self._live.renderer.agents()
+        regions = await self._live.renderer.agents(self._text)
         differing = self._regions.differing(regions)
         return ["\n".join(differing)] if differing else []

@@ -19,5 +19,5 @@ async def open_page(live: Live, asked: Subscription, *, operate: bool) -> LivePa
         await page.check()
         return page
     if asked.view == "agents":
-        return AgentsPage(live)
+        return AgentsPage(live, dict(asked.filters).get("q", "")[:200])
     return BoardPage(live, dict(asked.filters), operate=operate)

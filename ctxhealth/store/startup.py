@@ -7,6 +7,7 @@ from ctxhealth.store.clock import now_ms
 from ctxhealth.store.models import Agent
 from ctxhealth.store.through import call
 from ctxhealth.store.writes.agents import chats_announce, chats_await
+from ctxhealth.store.writes.connections import connection_ended
 
 REASON = "the server stopped"
 
@@ -34,6 +35,8 @@ def settle() -> int:
 
 def _disconnected(agent: int) -> None:
     assert unit.current() is not None
+    now = now_ms()
     Agent.objects.filter(id=agent).update(
-        connected=False, disconnected_at=now_ms(), disconnect_reason=REASON
+        connected=False, disconnected_at=now, disconnect_reason=REASON
     )
+    connection_ended(agent, now, REASON)

@@ -53,6 +53,10 @@ def _line(row: AgentRow, live: Mapping[int, LiveConnection]) -> AgentLine:
 
 
 def _connection(row: AgentRow, known: LiveConnection | None) -> Connection:
+    if row.imported:
+        return Connection.IMPORTED
+    if row.ended:
+        return Connection.CLOSED
     if not row.connected:
         # Who only ever posted has no connection that could be missed.
         return Connection.POSTS if row.connected_at is None else Connection.OFFLINE

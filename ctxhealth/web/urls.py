@@ -35,6 +35,8 @@ urlpatterns = [
     *incidents_urls.urlpatterns,
     *imports_urls.urlpatterns,
     path("agents/", agents.agents, name="agents"),
+    path("agents/summarizers/", agents.summarizers, name="summarizers"),
+    path("agents/<int:agent_id>/", agents.agent, name="agent"),
     path("audit/", audit.audit, name="audit"),
     path("settings/", thresholds.settings_home, name="settings"),
     path("settings/tokens/", tokens.tokens, name="tokens"),

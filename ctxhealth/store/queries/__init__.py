@@ -6,7 +6,22 @@ A missing chat, command or agent is ``None``.
 
 from __future__ import annotations
 
-from ctxhealth.store.queries.agents import AgentRow, agents_list, fleet_outcomes, stream_find
+from ctxhealth.store.queries.agent_history import (
+    ConnectionRow,
+    StreamRow,
+    agent_connections,
+    agent_rejects,
+    agent_streams,
+)
+from ctxhealth.store.queries.agents import (
+    AgentRow,
+    SessionFiles,
+    agent_get,
+    agents_list,
+    fleet_outcomes,
+    session_files,
+    stream_find,
+)
 from ctxhealth.store.queries.audit import AuditPage, AuditRow, audit_page
 from ctxhealth.store.queries.board import (
     BoardFilters,
@@ -83,6 +98,11 @@ from ctxhealth.store.queries.settings import (
     retention_days,
     settings_in_force,
 )
+from ctxhealth.store.queries.summarizers import (
+    SummarizerHealth,
+    SummarizerRow,
+    summarizer_health,
+)
 from ctxhealth.store.queries.tokens import TokenRow, token_check, tokens_list, tokens_usable
 
 __all__ = [
@@ -94,6 +114,7 @@ __all__ = [
     "BoardRow",
     "ChatRow",
     "CommandRow",
+    "ConnectionRow",
     "EventRow",
     "GroupRow",
     "ImportPage",
@@ -106,10 +127,18 @@ __all__ = [
     "NoteRow",
     "OverrideRow",
     "PersonRow",
+    "SessionFiles",
     "SettingRow",
     "StoreCounts",
+    "StreamRow",
+    "SummarizerHealth",
+    "SummarizerRow",
     "TokenRow",
     "Trouble",
+    "agent_connections",
+    "agent_get",
+    "agent_rejects",
+    "agent_streams",
     "agents_list",
     "audit_page",
     "board_page",
@@ -164,10 +193,12 @@ __all__ = [
     "pinned_ranges",
     "retention_days",
     "reviews",
+    "session_files",
     "settings_in_force",
     "store_counts",
     "stream_find",
     "stream_head",
+    "summarizer_health",
     "token_check",
     "tokens_list",
     "tokens_usable",

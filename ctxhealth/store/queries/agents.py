@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
-from django.db.models import Count, Max, OuterRef, Q, Subquery, Sum
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery, Sum
 
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.intake import StreamHandle
@@ -27,6 +27,7 @@ class AgentRow:
     fallback: str
     text: str
     read_only: bool
+    imported: bool
     connected: bool
     connected_at: int | None
     disconnected_at: int | None
@@ -42,17 +43,63 @@ class AgentRow:
     open_chats: int
     created_at: int
 
+    @property
+    def ended(self) -> bool:
+        """A session file that was read to its end: nothing more is awaited."""
+        said = self.disconnect_reason.startswith("bye")
+        return self.imported or (not self.connected and self.read_only and said)
 
-def agents_list(limit: int = 1_000) -> list[AgentRow]:
-    """Agents, connected ones first, then by name."""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionFiles:
+    rows: list[AgentRow]
+    page: int
+    pages: int
+    total: int
+
+
+def agents_list(limit: int = 1_000, text: str = "") -> list[AgentRow]:
+    """Agents that go on, connected ones first, then by name: not those that were only files."""
+    found = _named(text).exclude(_ENDED).order_by("-connected", "name")
+    return [_row(agent) for agent in _counted(found)[:limit]]
+
+
+def agent_get(agent_id: int) -> AgentRow | None:
+    agent = _counted(Agent.objects.filter(id=agent_id)).first()
+    return None if agent is None else _row(agent)
+
+
+def session_files(page: int = 1, per_page: int = 50, text: str = "") -> SessionFiles:
+    """Agents that are session files, read to their end: imported ones, and those that ``tail``
+    and ``watch`` sent and said good-bye. The newest first; ``page`` from 1."""
+    found = _named(text).filter(_ENDED).order_by("-disconnected_at", "-id")
+    total = found.count()
+    pages = max(1, -(-total // per_page))
+    page = min(max(1, page), pages)
+    rows = _counted(found)[(page - 1) * per_page : page * per_page]
+    return SessionFiles(rows=[_row(row) for row in rows], page=page, pages=pages, total=total)
+
+
+# Read-only agents that said good-bye: nothing is missing there, nobody is waited for.
+_ENDED = Q(imported=True) | Q(
+    connected=False, caps__contains='"read_only":true', disconnect_reason__startswith="bye"
+)
+
+
+def _named(text: str) -> QuerySet[Agent]:
+    if not text:
+        return Agent.objects.all()
+    return Agent.objects.filter(Q(name__icontains=text) | Q(runtime__icontains=text))
+
+
+def _counted(agents: QuerySet[Agent]) -> QuerySet[Agent]:
     streams = Stream.objects.filter(agent=OuterRef("pk")).order_by().values("agent")
-    agents = Agent.objects.annotate(
+    return agents.annotate(
         event_count=Subquery(streams.annotate(n=Sum("head")).values("n")),
         last_event_at=Subquery(streams.annotate(n=Max("last_at")).values("n")),
         chats=Count("chat"),
         open_chats=Count("chat", filter=Q(chat__closed=False)),
-    ).order_by("-connected", "name")
-    return [_row(agent) for agent in agents[:limit]]
+    )
 
 
 def stream_find(project: int, agent: str, epoch: str) -> StreamHandle | None:
@@ -86,6 +133,7 @@ def _row(agent: Agent) -> AgentRow:
         fallback=str(caps.get("fallback", "none")),
         text=str(caps.get("text", "excerpt")),
         read_only=bool(caps.get("read_only", False)),
+        imported=agent.imported,
         connected=agent.connected,
         connected_at=agent.connected_at,
         disconnected_at=agent.disconnected_at,

@@ -49,15 +49,17 @@ def chat_events(
         rows = rows.filter(type__in=list(types))
     limit = max(1, min(limit, MAX_PAGE))
     if after is not None:
-        return [_row(row) for row in rows.filter(chat_seq__gt=after).order_by("chat_seq")[:limit]]
+        return [
+            event_row(row) for row in rows.filter(chat_seq__gt=after).order_by("chat_seq")[:limit]
+        ]
     if before is not None:
         rows = rows.filter(chat_seq__lt=before)
-    return [_row(row) for row in rows.order_by("-chat_seq")[:limit]][::-1]
+    return [event_row(row) for row in rows.order_by("-chat_seq")[:limit]][::-1]
 
 
 def chat_event(chat_id: int, chat_seq: int) -> EventRow | None:
     row = Event.objects.filter(chat_id=chat_id, chat_seq=chat_seq).first()
-    return _row(row) if row else None
+    return event_row(row) if row else None
 
 
 def chat_event_types(chat_id: int) -> list[str]:
@@ -65,7 +67,7 @@ def chat_event_types(chat_id: int) -> list[str]:
     return sorted(Event.objects.filter(chat_id=chat_id).values_list("type", flat=True).distinct())
 
 
-def _row(event: Event) -> EventRow:
+def event_row(event: Event) -> EventRow:
     why = _why(event.body) if event.tombstone else {}
     return EventRow(
         id=event.pk,

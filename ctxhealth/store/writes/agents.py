@@ -13,6 +13,7 @@ from ctxhealth.store.intake import StreamHandle
 from ctxhealth.store.models import Agent, Chat, Stream
 from ctxhealth.store.through import call
 from ctxhealth.store.unit import Unit
+from ctxhealth.store.writes.connections import connection_began, connection_ended
 from ctxhealth.store.writes.delivery import commands_of_new_epoch
 from ctxhealth.wire.events import ServerConnected, ServerDisconnected, ServerTick
 from ctxhealth.wire.frames import Hello
@@ -103,6 +104,7 @@ def _connect(project: int, hello: Hello, skew_ms: int | None, fence: bool) -> Co
         stream.conn_no = agent.conn_no
         stream.save(update_fields=["conn_no"])
         work.heads.fence(agent.pk, agent.conn_no)
+        connection_began(agent, now)
     agent.save()
     handle = StreamHandle(
         project=project,
@@ -127,14 +129,15 @@ def _describe(agent: Agent, hello: Hello, skew_ms: int | None, now: int) -> None
 
 def _disconnect(agent: int, conn_no: int, reason: str) -> bool:
     now = now_ms()
-    return bool(
-        Agent.objects.filter(id=agent, conn_no=conn_no, connected=True).update(
-            connected=False,
-            disconnected_at=now,
-            disconnect_reason=reason[:200],
-            last_seen_at=now,
-        )
+    ended = Agent.objects.filter(id=agent, conn_no=conn_no, connected=True).update(
+        connected=False,
+        disconnected_at=now,
+        disconnect_reason=reason[:200],
+        last_seen_at=now,
     )
+    if ended:
+        connection_ended(agent, now, reason)
+    return bool(ended)
 
 
 def _seen(agent: int, skew_ms: int | None) -> None:

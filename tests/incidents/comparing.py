@@ -6,6 +6,7 @@ from typing import Any
 
 from ctxhealth.cli.replayed import Folded, Replay
 from ctxhealth.core.findings.judge import suppressor
+from ctxhealth.core.incidents_view import incident_view
 from ctxhealth.core.model import AttemptView, ChatDetail
 
 Expected = dict[str, Any]
@@ -138,6 +139,14 @@ def _opened_once(folded: Folded, page: ChatDetail, want: list[str]) -> list[str]
     return [f"{code} closed and opened again" for code in want if code in closed]
 
 
+def _incident(folded: Folded, page: ChatDetail, want: str | None) -> list[str]:
+    """The roots of all incidents that the chat has had; at most one is ever expected."""
+    views = [*folded.changes.incidents_closed]
+    if folded.state.incident is not None:
+        views.append(incident_view(folded.state, folded.state.incident))
+    return _same([view.root for view in views], [] if want is None else [want])
+
+
 def _same(got: object, want: object) -> list[str]:
     return [] if got == want else [f"{got!r}, not {want!r}"]
 
@@ -147,5 +156,5 @@ _CHECKS = {
     "latches": _latches, "outcomes": _outcomes, "counts": _counts, "freed": _freed,
     "relief": _relief, "action": _action, "advice": _advice, "against": _against, "says": _says,
     "unsaid": _unsaid, "shows": _shows, "headline": _headline, "ratio": _ratio, "order": _order,
-    "opened_once": _opened_once,
+    "opened_once": _opened_once, "incident": _incident,
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ctxhealth.core.incidents_causes import LEADS_TO
 from tests.incidents.telling import CASES, Case
 
 _HEAD = """# Public incidents
@@ -15,8 +16,9 @@ Each is a failure that somebody reported in public, told as the events its agent
 with the numbers of the report. What a report does not state stays absent: nothing is invented to
 make a finding fire. Where a scale had to be chosen, the note says so. A test folds every stream
 and compares state, severity, findings that must fire and findings that must not, latches and
-whether they are justified, outcomes, relief, the recommended and the discouraged action, and the
-numbers shown.
+whether they are justified, outcomes, relief, the recommended and the discouraged action, the
+numbers shown, and that it gives exactly one incident with the expected root, or none where nothing
+was critical.
 
     ctxhealth replay tests/incidents/C23-maka-structural.jsonl
     ctxhealth replay tests/incidents/C23-maka-structural.jsonl --json
@@ -39,8 +41,33 @@ _STATES = """## The cases
 Of several moments that are checked the last is shown. *Muted* findings are explained by another
 one.
 
-| case | report | what happened | state | findings | latch | do | not |
-|---|---|---|---|---|---|---|---|
+| case | report | what happened | state | findings | latch | root of its incident | do | not |
+|---|---|---|---|---|---|---|---|---|
+"""
+_CAUSES = """## Incidents
+
+An incident opens when a chat gets a critical finding, one at a time, and closes when the chat has
+been healthy, watched or recovered with its user answered for 3 requests or 10 minutes; a chat that
+is closed, and a transcript that nobody has written for an hour, end theirs. Its chain holds what
+was true since the first evidence that still counts: attempts that failed, latches, findings, empty
+replies, the stop, and the commands that people gave. The **root** is what stands furthest up in
+the order below of all that leads, in any number of steps, to the critical finding that opened it,
+and that came no later. A later critical finding moves the root where what led to that one stands
+further up and leads to the old root too: an overflow opens it, the summarizer then fails.
+
+Chats whose incidents share a cause form one group, alerted once: the same failure of the same
+summarizer or provider, across all agents; anything else within one agent. The group closes with
+its last open incident and opens again, without a second alert, where the same cause comes back
+within 10 minutes. An incident keeps how it was judged when it closed, with the version of the
+fold, beside how the present rules see it; notes and verdicts stay whatever the rules.
+
+Figures: *start* is the first evidence of the root, *detected* the critical finding, *acted* the
+first command of a person, *recovered* since when nothing of it is true any more, *answered* the
+first answered turn after the last critical finding. *Burnt* are the input tokens of summarizers in
+attempts that failed or freed nothing; calls whose usage nobody told are counted beside it.
+
+| cause | leads to |
+|---|---|
 """
 _NOTES = """## Where a fixture or its expectation differs from the report
 
@@ -67,12 +94,18 @@ def page() -> str:
     cases = sorted(CASES, key=lambda case: case.name)
     rows = "".join(_row(case) for case in cases)
     notes = "".join(f"- **{case.name}**: {case.note}\n" for case in cases if case.note)
-    return "\n".join([_HEAD, _STATES + rows, _NOTES + notes, _LEFT_OUT])
+    return "\n".join([_HEAD, _CAUSES + _causes(), _STATES + rows, _NOTES + notes, _LEFT_OUT])
+
+
+def _causes() -> str:
+    """The order of causes, upstream first."""
+    told = ((code, ", ".join(f"`{effect}`" for effect in LEADS_TO[code])) for code in LEADS_TO)
+    return "".join(f"| `{code}` | {effects or 'nothing'} |\n" for code, effects in told)
 
 
 def _row(case: Case) -> str:
     told: dict[str, Any] = {}
-    for check in case.telling().checks:
+    for check in case.checks:
         told.update({key: value for key, value in check.items() if value})
     cells = [
         case.name,
@@ -81,6 +114,7 @@ def _row(case: Case) -> str:
         told.get("state", ""),
         _findings(told),
         ", ".join(f"{kind}, {_JUSTIFIED[why]}" for kind, why in told.get("latches", [])),
+        f"`{told['incident']}`" if told.get("incident") else "none",
         _words([told["action"]] if "action" in told else list(told.get("advice", {}).values())),
         _words(told.get("against", [])),
     ]

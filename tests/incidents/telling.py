@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.incidents.roots import ROOTS
+
 START = 1_790_000_000_000
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -144,9 +146,18 @@ class Case:
     def expected(self) -> str:
         about = {
             "case": self.name, "source": self.source, "kinds": self.kinds, "title": self.title,
-            "note": self.note, "checks": self._told.checks,
+            "note": self.note, "checks": self.checks,
         }  # fmt: skip
         return json.dumps(about, indent=1, ensure_ascii=False) + "\n"
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """Each chat's last one says what incident there must have been, or that there was none."""
+        checks: list[dict[str, Any]] = self._told.checks
+        last = {check["chat"]: check for check in checks}
+        for check in last.values():
+            check["incident"] = ROOTS.get(self.name)
+        return checks
 
     @property
     def _told(self) -> Telling:

@@ -10,12 +10,15 @@ import pytest
 
 from ctxhealth.cli.replayed import Replay
 from ctxhealth.cli.streams import read_stream
+from ctxhealth.core.incidents_causes import LEADS_TO
 from ctxhealth.core.rules import Rules, Thresholds
 from ctxhealth.wire import decode_event
 from ctxhealth.wire.events import EVENT_TYPES
 from tests.incidents.comparing import compare
 from tests.incidents.make import DOCUMENT, FOLDER, files
 from tests.incidents.page import page
+from tests.incidents.roots import ROOTS
+from tests.incidents.telling import CASES
 
 STREAMS = sorted(FOLDER.glob("*.jsonl"))
 
@@ -77,3 +80,8 @@ def test_every_case_checks_something() -> None:
     for path in FOLDER.glob("*.expect.json"):
         checks = json.loads(path.read_text("utf-8"))["checks"]
         assert checks and all(len(check) > 2 for check in checks), path.name
+
+
+def test_every_expected_root_is_of_a_case_and_a_cause_that_is_known() -> None:
+    assert set(ROOTS) <= {case.name for case in CASES}
+    assert set(ROOTS.values()) <= set(LEADS_TO)

@@ -11,6 +11,8 @@ from ctxhealth.core.model import Severity, State
 from ctxhealth.core.state import FOLD_VERSION, ChatState
 from ctxhealth.core.wording import sentence_case
 
+# Findings whose sentence tells of such a root by itself.
+_SAYS_ITS_ROOT = {"attempt": ("stalled",), "latch": ("latched_unjustified", "latched")}
 _FINDINGS = frozenset({"finding", "reply", "stop"})
 
 
@@ -113,6 +115,8 @@ def _sentence(incident: OpenIncident) -> str:
     """The root, then the worst that it led to; one sentence with the numbers of both."""
     root = incident.chain.get(incident.root)
     worst = _worst(incident)
+    if root is not None and worst is not None and worst.code in _SAYS_ITS_ROOT.get(root.kind, ()):
+        root = None
     told = [say_link(link).rstrip(".") for link in (root, worst) if link is not None]
     return sentence_case("; ".join(dict.fromkeys(told))) + "."
 

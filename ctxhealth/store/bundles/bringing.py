@@ -1,8 +1,8 @@
 """A bundle into this database: the log as it was, folded anew, the rest beside it.
 
 In several short transactions, so that no agent waits for a large file. Nothing of it is a live
-chat: its agent is marked imported, and two events of this server close the log, so that nobody
-waits for it, nothing is sent to it and no clock runs on in it.
+chat: its agent is marked imported, and events of this server close the log, so that nobody waits
+for it, nothing is sent to it and what was open in it ended with it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ctxhealth.store.states import Held
 from ctxhealth.store.through import call
 from ctxhealth.store.writes.audit import audit, name_of
 from ctxhealth.wire import Event as WireEvent
-from ctxhealth.wire.events import ServerConnected, ServerDisconnected
+from ctxhealth.wire.events import ServerConnected, ServerDisconnected, ServerTick
 
 CHUNK = 500
 COMPARED = 2_000
@@ -243,11 +243,12 @@ def _append(held: Held, place: _Place, chunk: list[Line], seq: int) -> int:
 
 def _finish(bundle: Bundle, place: _Place, fresh: int, by: Any) -> Brought:
     """Close the log, put the rest beside it, and say in the trail that it was brought."""
-    if fresh:
-        _close(place.chat, bundle.events[-1].at)
-    ImportedBundle.objects.filter(chat_id=place.chat, head__lt=len(bundle.events)).update(
-        head=len(bundle.events), audit=msgspec.json.encode(bundle.audit).decode()
-    )
+    came = ImportedBundle.objects.get(chat_id=place.chat)
+    if came.head < len(bundle.events):
+        _close(place, bundle.events[-1].at)
+        came.head = len(bundle.events)
+        came.audit = msgspec.json.encode(bundle.audit).decode()
+        came.save(update_fields=["head", "audit"])
     beside.commands(bundle, place.chat)
     incident = beside.incident(bundle, place.chat)
     notes = beside.notes(bundle, incident)
@@ -255,25 +256,29 @@ def _finish(bundle: Bundle, place: _Place, fresh: int, by: Any) -> Brought:
     return Brought(place.chat, incident.pk, fresh, notes)
 
 
-def _close(chat: int, at: int) -> None:
+def _close(place: _Place, at: int) -> None:
+    """Followed read-only, gone, and so long ago that nobody goes on with it."""
     work = unit.current()
     assert work is not None, "services run inside a unit"
-    held = work.held(chat)
+    held = work.held(place.chat)
     conn_no = held.state.link.conn_no + 1 if held is not None else 1
+    thresholds = rules_of(place.project, place.agent).thresholds
+    over = max(work.now, at + thresholds.live_transcript_ms + 1)
     work.append(
-        chat,
+        place.chat,
         lambda seq, name: ServerConnected(
             seq=seq, ts=at, chat=name, conn_no=conn_no, read_only=True
         ),
         at,
     )
     work.append(
-        chat,
+        place.chat,
         lambda seq, name: ServerDisconnected(
             seq=seq, ts=at, chat=name, conn_no=conn_no, reason=REASON
         ),
         at,
     )
+    work.append(place.chat, lambda seq, name: ServerTick(seq=seq, ts=over, chat=name), over)
 
 
 def _audit(

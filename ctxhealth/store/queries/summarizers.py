@@ -57,6 +57,11 @@ class SummarizerRow:
     waiting_count: int = 0
 
     @property
+    def by_class(self) -> list[tuple[str, int]]:
+        """(error class, failures), the most frequent first."""
+        return self.failures.most_common()
+
+    @property
     def failing(self) -> bool:
         """Half of its attempts or more came to nothing, or a chat waits on it."""
         return self.waiting_count > 0 or (self.failed > 0 and 2 * self.failed >= self.attempts)

@@ -12,6 +12,7 @@ from ctxhealth.web.access import PageRequest, member
 from ctxhealth.web.agent_rows import agent_lines
 from ctxhealth.web.events import line_of
 from ctxhealth.web.filters import link
+from ctxhealth.web.summarizer_rows import summarizer_lines
 
 
 @require_safe
@@ -26,7 +27,7 @@ def agents(request: PageRequest) -> HttpResponse:
         "agents": agent_lines(queries.agents_list(text=text)),
         "files": files,
         "file_lines": agent_lines(files.rows),
-        "health": queries.summarizer_health(),
+        **_summarizers(),
         "live_query": link({"q": text}, view="agents"),
     }
     return render(request, "agents/page.html", context)
@@ -36,7 +37,7 @@ def agents(request: PageRequest) -> HttpResponse:
 @member
 def summarizers(request: PageRequest) -> HttpResponse:
     """The fleet's summarizers alone, looked at again now and then."""
-    context = {"nav": "agents", "now": now_ms(), "health": queries.summarizer_health()}
+    context = {"nav": "agents", "now": now_ms(), **_summarizers()}
     template = "agents/inc/summarizers.html" if request.htmx else "agents/summarizers.html"
     return render(request, template, context)
 
@@ -58,6 +59,11 @@ def agent(request: PageRequest, agent_id: int) -> HttpResponse:
         "rejects": [line_of(event) for event in rejects],
     }
     return render(request, "agents/detail.html", context)
+
+
+def _summarizers() -> dict[str, object]:
+    health = queries.summarizer_health()
+    return {"health": health, "summarizers": summarizer_lines(health.rows)}
 
 
 def _page(request: PageRequest) -> int:

@@ -16,7 +16,7 @@ from ctxhealth.store.models.fleet import (
 from ctxhealth.store.models.imports import Import, ImportPlace
 from ctxhealth.store.models.incidents import CauseGroup, Incident, IncidentNote
 from ctxhealth.store.models.judgements import CompactionAttempt, Finding, Latch
-from ctxhealth.store.models.oncall import HandoverNote
+from ctxhealth.store.models.oncall import HandoverNote, Silence
 from ctxhealth.store.models.overrides import WindowOverride
 from ctxhealth.store.models.settings import Judging, Setting
 
@@ -46,6 +46,7 @@ __all__ = [
     "Reading",
     "ServerInfo",
     "Setting",
+    "Silence",
     "Stream",
     "WindowOverride",
 ]

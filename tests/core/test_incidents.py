@@ -306,6 +306,7 @@ def test_a_population_of_healthy_chats_alarms_nobody() -> None:
         story = healthy_life(Random(seed))
         critical = [view for view in story.changes.findings.values() if view.severity == "critical"]
         assert critical == [], (seed, critical)
+        assert story.changes.incidents == {}
 
 
 def healthy_life(chance: Random) -> Story:

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ctxhealth.store import queries, writes
+from ctxhealth.store import queries, startup, writes
 from ctxhealth.store.incident_rows import SOON_MS, decode_view
-from ctxhealth.store.models import CauseGroup, Chat, Incident
+from ctxhealth.store.models import CauseGroup, Chat, Event, Incident
 from ctxhealth.store.through import call
 from ctxhealth.store.verify import rebuild, verify
 from ctxhealth.store.writer import Writer
 from tests.store.conftest import Sender, connect_agent
+from tests.store.streams import START
 from tests.store.troubles import Told
 
 pytestmark = pytest.mark.db
@@ -99,6 +100,87 @@ def test_what_lies_within_one_agent_is_no_cause_of_another_s_chats(sender: Sende
         sender.send(connect_agent(name), told.take())
     found = queries.cause_groups_open()
     assert sorted((row.cause.agent, len(row.chats)) for row in found) == [("a1", 2), ("a2", 2)]
+
+
+class TestACauseThatShowsLater:
+    """An overflow opens the incident; then the summarizer turns out to be dead."""
+
+    def overflown(self, *chats: str) -> Told:
+        told = Told()
+        for chat in chats:
+            told.opens(chat).asks(chat)
+            told.say("request.sent", chat, request=f"r-{chat}")
+            told.say("model.failed", chat, request=f"r-{chat}", error="overflow", status=400)
+        return told
+
+    def test_a_group_of_one_is_renamed_and_alerts_no_second_time(self, sender: Sender) -> None:
+        agent, told = connect_agent(), self.overflown("c1")
+        sender.send(agent, told.take())
+        CauseGroup.objects.update(alerted_at=1)
+        before = CauseGroup.objects.get()
+        assert before.key.startswith("agent/over_window")
+        sender.send(agent, told.dead_summarizer("c1", 3).take())
+        after = CauseGroup.objects.get()
+        assert (after.pk, after.alerted_at) == (before.pk, 1)
+        assert after.key == "summarizer_failing/glm-flash/zai/empty"
+        assert queries.cause_groups_open()[0].words.startswith("The utility model glm-flash")
+        sender.writer.stop()
+        assert verify().problems == []
+
+    def test_chats_of_one_group_meet_in_the_new_one_and_the_old_one_goes(
+        self, sender: Sender
+    ) -> None:
+        agent, told = connect_agent(), self.overflown("c1", "c2", "c3")
+        sender.send(agent, told.take())
+        CauseGroup.objects.update(alerted_at=1)
+        for chat in ("c1", "c2"):
+            sender.send(agent, told.dead_summarizer(chat, 3).take())
+        found = CauseGroup.objects.order_by("id")
+        assert [(group.count, group.alerted_at) for group in found] == [(1, 1), (2, 1)]
+        sender.send(agent, told.dead_summarizer("c3", 3).take())
+        assert [(group.count, group.alerted_at) for group in CauseGroup.objects.all()] == [(3, 1)]
+        sender.writer.stop()
+        assert verify().problems == []
+
+
+class TestARestartOfTheServer:
+    def restarted(self, sender: Sender) -> Writer:
+        sender.writer.stop()
+        startup.settle()
+        writer = Writer()
+        writer.start()
+        return writer
+
+    def test_a_redeploy_opens_nothing_and_waits_90_seconds_for_agents(self, sender: Sender) -> None:
+        told = Told().opens("c1").asks("c1")
+        sender.send(connect_agent(), told.take())
+        writer = self.restarted(sender)
+        try:
+            chat = Chat.objects.get()
+            gone = Event.objects.get(type="server.disconnected").at
+            assert (chat.connection, chat.deadline) == ("late", gone + 90_000)
+            assert writes.chats_tick(now=gone + 89_000) == 0
+            assert Incident.objects.count() == 0
+        finally:
+            writer.stop()
+
+    def test_time_that_passed_while_the_server_was_away_does_not_count(
+        self, sender: Sender
+    ) -> None:
+        told, agent = Told().opens("c1").asks("c1"), connect_agent()
+        sender.send(agent, told.take())
+        writes.agent_disconnect(agent=agent.stream.agent, conn_no=agent.conn_no, reason="bye")
+        writes.chats_announce(agent=agent.stream.agent, conn_no=agent.conn_no, connected=False)
+        sender.writer.stop()
+        Event.objects.filter(type="server.disconnected").update(at=START, received=START)
+        call(rebuild, Chat.objects.get().pk)
+        assert Chat.objects.get().deadline == START + 45_000
+        startup.settle()
+        gone = Event.objects.filter(type="server.disconnected").latest("id").at
+        assert gone > START and Chat.objects.get().deadline == gone + 90_000
+        startup.settle()
+        assert Event.objects.filter(type="server.disconnected").count() == 2
+        assert verify().problems == []
 
 
 class TestTheSameCauseAgain:

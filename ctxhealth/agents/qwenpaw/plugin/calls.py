@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -50,11 +51,15 @@ class Call:
     def replied(self, response: Any) -> None:
         if self.over:
             return
+        finish = field(response, "finished_reason")
+        finish = str(getattr(finish, "value", finish)) if finish is not None else None
+        if finish == "interrupted":
+            # A stopped call still ends in a chunk of its own: it is no empty reply.
+            self.failed(asyncio.CancelledError("the call was interrupted"))
+            return
         self.over = True
         usage = usage_of(field(response, "usage"), dialect_of(self.model))
         content = content_of(field(response, "content"))
-        finish = field(response, "finished_reason")
-        finish = str(getattr(finish, "value", finish)) if finish is not None else None
         self.watch.chat.model_replied(
             self.id, usage=usage, content=content, finish=finish, model=self.name, ms=self._ms()
         )
@@ -64,8 +69,6 @@ class Call:
 
     def _judge(self, content: dict[str, int], usage: dict[str, Any] | None, finish: Any) -> None:
         watch, turn = self.watch, self.watch.turn
-        if finish == "interrupted":
-            return
         if any(content.values()):
             watch.empties = 0
             if turn is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import backups, pairs
 from .attempts import Asked
-from .blocks import is_memory, is_request
+from .blocks import blocks_of, is_memory, is_request
 from .facts import manager_of
 from .forcing import CannotForce, compact, live_tokens, tail_of
 from .jobs import Job, Work
@@ -173,7 +173,12 @@ def restore(desk: Desk, watch: Watch, context: Any) -> Work:
 
 async def unanswered(agent: Any) -> dict[str, Any]:
     """Whether the last message waits for an answer."""
-    context = [message for message in agent.state.context if not is_memory(message)]
+    context = [
+        message
+        for message in agent.state.context
+        # A reply without any content answers nothing.
+        if not is_memory(message) and (is_request(message) or blocks_of(message))
+    ]
     waits = bool(context) and is_request(context[-1])
     return {"detail": "the last message" if waits else "a continuation"}
 

@@ -1,4 +1,4 @@
-"""A model provider of our own on loopback: OpenAI's two dialects, scripted per model.
+"""A model provider of our own on loopback: OpenAI's two dialects and Anthropic's, scripted.
 
     with Provider() as provider:
         provider.script("fake-chat", says("hello"))
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.agents import dialects
+from tests.agents import anthropic_dialect, dialects
 from tests.agents.dialects import Answer, count_tokens, says
 
 __all__ = [
@@ -227,6 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, dialects.embeddings(body))
         elif path.endswith("/chat/completions"):
             self._answer(path, body, dialects.ChatCompletions(self.owner.stream_usage))
+        elif path.endswith("/messages"):
+            self._answer(path, body, anthropic_dialect.Messages())
         elif path.endswith("/responses") and self.owner.responses:
             self._answer(path, body, dialects.Responses(self.owner.book.talks))
         else:
@@ -249,6 +251,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, whole)
 
     def _refuse(self, refusal: Refusal) -> None:
+        if self.path.partition("?")[0].endswith("/messages"):
+            self._json(refusal.status, anthropic_dialect.refusal(refusal.kind, refusal.message))
+            return
         error = {"message": refusal.message, "type": refusal.kind, "code": refusal.code}
         self._json(refusal.status, {"error": error})
 

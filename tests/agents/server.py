@@ -77,12 +77,12 @@ class House:
         return found
 
     def events(self, external: str, kind: str | None = None) -> list[dict[str, Any]]:
-        """The chat's log, oldest first, of one type where ``kind`` is given."""
+        """The chat's log as it was stored, oldest first, of one type where ``kind`` is given."""
         chat, after, found = self.chat(external)["id"], 0, list[dict[str, Any]]()
         while True:
             wanted = f"&type={kind}" if kind else ""
             page = self.get(f"/api/v1/chats/{chat}/events?after={after}&limit=500{wanted}")
-            found += page["events"]
+            found += [{**row["body"], "chat_seq": row["chat_seq"]} for row in page["events"]]
             if not page["next"]:
                 return found
             after = int(page["next"])
@@ -101,12 +101,16 @@ class House:
         found: dict[str, Any] = answer["command"]
         return found
 
+    def command(self, command: dict[str, Any]) -> dict[str, Any]:
+        """The command as it stands now."""
+        found: dict[str, Any] = self.get(f"/api/v1/commands/{command['id']}")["command"]
+        return found
+
     def ended(self, command: dict[str, Any], seconds: float = 30.0) -> dict[str, Any]:
         """The command once it ended, whichever way."""
-        path = f"/api/v1/commands/{command['id']}"
 
         def over() -> dict[str, Any] | None:
-            now: dict[str, Any] = self.get(path)["command"]
+            now = self.command(command)
             return now if now["state"] in _ENDED else None
 
         result: dict[str, Any] = self.until(over, f"{command['kind']} did not end", seconds)

@@ -81,6 +81,26 @@ class Driver:
         """Seconds of each of so many turns."""
         return [self.say(chat, text)["seconds"] for _ in range(turns)]
 
+    def reload(self) -> None:
+        """As when any plugin is installed: every plugin's modules are dropped and imported anew."""
+        from helpers import plugins
+
+        try:
+            plugins.after_plugin_change(["ctxhealth"], python_change=True)
+        except Exception as error:
+            # The notice to the web page needs a server, which does not run here.
+            print(error)
+
+    def wrapped(self) -> dict[str, int]:
+        """How often ``History.compress`` is wrapped, and how many reporters live."""
+        from helpers.history import History
+
+        depth, found = 0, History.compress
+        while hasattr(found, "_ctxhealth_original"):
+            depth, found = depth + 1, found._ctxhealth_original
+        runtime = sys.modules.get("_ctxhealth_runtime")
+        return {"compress": depth, "reporters": len(runtime.reporters) if runtime else 0}
+
     def call(self, path: str, *args: Any) -> Any:
         """A function anywhere in the agent, by its path: ``helpers.plugins:uninstall_plugin``."""
         from importlib import import_module
@@ -118,7 +138,9 @@ def _ids(history: Any) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float, bool, type(None), list, dict)) else str(value)
+    return (
+        value if isinstance(value, (str, int, float, bool, type(None), list, dict)) else str(value)
+    )
 
 
 def serve(driver: Driver, answers: TextIO) -> None:

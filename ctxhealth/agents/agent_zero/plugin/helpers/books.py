@@ -35,7 +35,7 @@ class Book:
 
     ``request``: the chat call that is open. ``build``: what happened in the prompt build that is
     open. ``system``: tokens of the system prompt, by its text. ``latch``: the failed pass that
-    the next prompt build still awaits, as it was reported.
+    the next prompt build still awaits, as it was reported. ``gained``: the last pass freed some.
     """
 
     chat: Chat
@@ -55,6 +55,7 @@ class Book:
     stopped: bool = False
     shown: bool = False
     added: int = 0
+    gained: bool = False
 
     def settle(self, unusable: str | None = None) -> None:
         """Report the reply that was held back."""

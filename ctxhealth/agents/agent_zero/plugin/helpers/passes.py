@@ -105,6 +105,7 @@ def end(made: Pass, result: Any = None, error: BaseException | None = None) -> N
         made.book.chat.model_failed(request, "cancelled", purpose="utility")
     after = int(made.history.get_tokens())
     meanwhile = made.book.added - made.added
+    made.book.gained = after - meanwhile < made.before
     build = made.book.build if made.inline else None
     if build is not None:
         build.passes += 1
@@ -256,19 +257,20 @@ def wait_ended(station: Station, agent: Any, kwargs: dict[str, Any]) -> None:
     said = [row for row in agent.context.log.logs[build.rows :] if _is_stall(row)]
     if said:
         book.chat.note(str(said[-1].content)[:400], "warning", code="stalled")
-    if said and build.task_ended and not build.passes and build.before is not None:
+    raced = said and build.task_ended and not build.passes and book.gained
+    if raced and build.before is not None:
         _tell_race(book, build.before, after)
 
 
 def _tell_race(book: Book, before: int, after: int) -> None:
-    """The agent compared a background pass that had ended before with itself, and gave up."""
+    """A background pass that had ended with a gain was compared with itself: "no progress"."""
     attempt = book.chat.compaction_started(
         trigger="proactive", before=before, scope="history", phase="pre_turn"
     )
     book.chat.compaction_finished(
         attempt, "stalled", before=before, after=after, scope="history",
-        reason="stalled race: a background pass that had ended was compared with itself, and "
-        "nothing was tried",
+        reason="stalled race: a background pass that had ended with a gain was compared with itself, "
+        "and nothing more was tried",
         summarizer={"calls": 0},
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from ctxhealth.web.incidents_axis import Axis, Band, Lane, Line, Mark, Point
 
 PLOT = 176  # pixels
 LANE = 22
-ROW = 17
+ROW = 20
 FOOT = 24
 UNITS = 1_000  # of the stretched drawing inside the plot
 SHAPES = {
@@ -177,7 +177,7 @@ def _lanes(axis: Axis, here: str) -> SafeString:
 
 
 def _bands(lane: Lane, height: int, here: str) -> SafeString:
-    thick = 10 if lane.name == "findings" else 8
+    thick = 16 if lane.name == "findings" else 8
     top = (height - thick) / 2
     return format_html_join(
         "",

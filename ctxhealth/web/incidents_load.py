@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ctxhealth.core.model import Severity
 from ctxhealth.store import queries
 from ctxhealth.store.queries import AuditRow, ChatRow
 from ctxhealth.store.queries.bundles import BundleRow, bundle_of_chat
@@ -17,8 +18,9 @@ from ctxhealth.web.series import LANE_TYPES, series_of, table_of
 
 LEAD_EVENTS = 50
 LEAD_SHARE = 0.25
-LEAST_LEAD_MS = 120_000
+LEAST_LEAD_MS = 10_000
 MOST_TRAIL = 500
+SMALL_PART = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,15 @@ class Stretch:
 @dataclass(frozen=True, slots=True)
 class Incident:
     """One incident with its chat; ``dwell`` is the event that its page opens at, ``came`` says
-    where the chat is from where it is not this server's."""
+    where the chat is from where it is not this server's. ``core`` is where its chain happened,
+    where that is a small part of a long incident."""
 
     chat: ChatRow
     within: Range
     page: IncidentPage
     dwell: int
     came: BundleRow | None
+    core: Range | None = None
 
 
 def incident_of(incident_id: int, now: int) -> Incident | None:
@@ -78,7 +82,20 @@ def incident_of(incident_id: int, now: int) -> Incident | None:
     dwell = detail.row.closed_seq or within.last
     if detail.row.kind == "automatic":
         dwell = max(detail.row.opened_seq, within.first)
-    return Incident(chat, within, page, min(dwell, within.last), came)
+    core = _core(page, chat.id, within)
+    return Incident(chat, within, page, min(dwell, within.last), came, core)
+
+
+def _core(page: IncidentPage, chat: int, within: Range) -> Range | None:
+    """From the root to the last link that was critical: what an incident that then stood still
+    for hours would press into a corner."""
+    links = [each.link for each in page.chain]
+    seqs = [link.seq for link in links if link.root or link.severity is Severity.CRITICAL]
+    core = with_lead(chat, min(seqs), max(seqs), within.last) if seqs else None
+    if core is None:
+        return None
+    took, whole = core.last_at - core.first_at, within.last_at - within.first_at
+    return core if took < whole * SMALL_PART else None
 
 
 def _within(detail: IncidentDetail, chat: ChatRow, came: BundleRow | None) -> Range | None:

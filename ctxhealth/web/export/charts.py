@@ -21,7 +21,7 @@ _STYLE = (
     ".ax-ground{fill:#f1f2f0}.ax-level{stroke:#e2e3e0}.ax-base{stroke:#c9ccc8}"
     ".ax-load,.ax-window,.ax-budget,.ax-trigger{fill:none;vector-effect:non-scaling-stroke}"
     ".ax-load{stroke:#0b5cad;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
-    ".est{stroke-dasharray:4 4}.ax-window{stroke:#636b73}"
+    ".ax-load.est{stroke-dasharray:4 4}.est{opacity:.85}.ax-window{stroke:#636b73}"
     ".ax-budget{stroke:#a82c0b;stroke-width:1.5;stroke-dasharray:6 4}"
     ".ax-trigger{stroke:#7d5200;stroke-width:1.5}"
     "text.ax-l-budget{fill:#a82c0b}text.ax-l-trigger{fill:#7d5200}.ax-far path{fill:#7d5200}"

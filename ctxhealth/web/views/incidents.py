@@ -10,13 +10,14 @@ from django.views.decorators.http import require_safe
 
 from ctxhealth.store import queries
 from ctxhealth.store.clock import now_ms
+from ctxhealth.store.queries.ranges import Range
 from ctxhealth.web.access import PageRequest, may_operate, member, refuse
 from ctxhealth.web.incidents_list import line_of, link, query_of, selects_of, tabs_of, which_of
 from ctxhealth.web.incidents_load import Incident, incident_of, stretch_of
 from ctxhealth.web.incidents_range import BadRange, asked_event
 from ctxhealth.web.views.reviews import moment_answer, review_context
 
-MOST_PAGES = 10**6
+CHAIN = "chain"
 
 
 @require_safe
@@ -57,19 +58,23 @@ def incident_list(request: PageRequest) -> HttpResponse:
 @member
 def incident(request: PageRequest, incident_id: int) -> HttpResponse:
     found = incident_or_404(incident_id)
+    within = _shown(request, found)
     try:
-        at = asked_event(request.GET, found.within)
+        at = asked_event(request.GET, within)
     except BadRange as error:
         return refuse(request, f"{error}.", status=400)
     if request.htmx and "now" in request.GET:
         return render(request, "incidents/inc/now.html", words_context(request, found))
     row = found.page.detail.row
-    stretch = stretch_of(found.chat, found.within)
+    stretch = stretch_of(found.chat, within)
+    zoomed = within is found.core
     context = {
         **review_context(request, stretch, at or found.dwell),
         **words_context(request, found),
-        "here": "?",
-        "moment_url": "moment/",
+        "here": f"?show={CHAIN}&" if zoomed else "?",
+        "moment_url": f"moment/?show={CHAIN}" if zoomed else "moment/",
+        "zoomed": zoomed,
+        "zoomable": found.core is not None,
         "editing": request.GET.get("edit", ""),
         "people": _people(request),
         "others": [each for each in queries.chat_incidents(row.chat) if each.id != row.id],
@@ -84,7 +89,7 @@ def incident_moment(request: PageRequest, incident_id: int) -> HttpResponse:
     """The chat as of one event (``at``) or moment (``t``, ms) of the incident."""
     found = incident_or_404(incident_id)
     try:
-        return moment_answer(request, found.chat, found.within)
+        return moment_answer(request, found.chat, _shown(request, found))
     except BadRange as error:
         return HttpResponse(f"{error}.", status=400, content_type="text/plain")
 
@@ -110,6 +115,13 @@ def incident_or_404(incident_id: int) -> Incident:
     if found is None:
         raise Http404
     return found
+
+
+def _shown(request: PageRequest, found: Incident) -> Range:
+    """The whole incident, or where its chain happened."""
+    if request.GET.get("show") == CHAIN and found.core is not None:
+        return found.core
+    return found.within
 
 
 def _people(request: PageRequest) -> list[str]:

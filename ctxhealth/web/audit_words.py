@@ -35,6 +35,8 @@ _WORDS = {
     "bundle.import": ("file-input", "Imported a bundle"),
     "command.cancel": ("ban", "Cancelled a command"),
     "import.file": ("file-input", "Brought a file"),
+    "silence.set": ("clock", "Silenced a cause"),
+    "silence.end": ("clock", "Ended a silence"),
     "oncall.note": ("file-text", "Wrote the hand-over note"),
     "command.ping": ("radio", "Pinged the agent"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ctxhealth.web import imports_urls, incidents_urls
+from ctxhealth.web import imports_urls, incidents_urls, oncall_urls
 from ctxhealth.web.views import (
     about,
     actions,
@@ -34,6 +34,7 @@ urlpatterns = [
     path("commands/<slug:command_id>/cancel/", actions.command_cancel, name="command_cancel"),
     *incidents_urls.urlpatterns,
     *imports_urls.urlpatterns,
+    *oncall_urls.urlpatterns,
     path("agents/", agents.agents, name="agents"),
     path("agents/summarizers/", agents.summarizers, name="summarizers"),
     path("agents/<int:agent_id>/", agents.agent, name="agent"),

@@ -88,6 +88,14 @@ from ctxhealth.store.queries.incidents import (
 )
 from ctxhealth.store.queries.items import ItemRow, chat_history_mirror, chat_items
 from ctxhealth.store.queries.logins import login_failures
+from ctxhealth.store.queries.oncall import (
+    HandoverRow,
+    OpenCause,
+    Pressed,
+    Shift,
+    handover_notes,
+    shift,
+)
 from ctxhealth.store.queries.overrides import OverrideRow, window_overrides
 from ctxhealth.store.queries.people import PersonRow, people_list, person_get
 from ctxhealth.store.queries.server import StoreCounts, database_words, store_counts
@@ -98,6 +106,7 @@ from ctxhealth.store.queries.settings import (
     retention_days,
     settings_in_force,
 )
+from ctxhealth.store.queries.silences import SilenceRow, silenced_groups, silences_active
 from ctxhealth.store.queries.summarizers import (
     SummarizerHealth,
     SummarizerRow,
@@ -117,6 +126,7 @@ __all__ = [
     "ConnectionRow",
     "EventRow",
     "GroupRow",
+    "HandoverRow",
     "ImportPage",
     "ImportRow",
     "IncidentDetail",
@@ -125,10 +135,14 @@ __all__ = [
     "ItemRow",
     "JudgingRow",
     "NoteRow",
+    "OpenCause",
     "OverrideRow",
     "PersonRow",
+    "Pressed",
     "SessionFiles",
     "SettingRow",
+    "Shift",
+    "SilenceRow",
     "StoreCounts",
     "StreamRow",
     "SummarizerHealth",
@@ -174,6 +188,7 @@ __all__ = [
     "database_words",
     "filter_choices",
     "fleet_outcomes",
+    "handover_notes",
     "import_get",
     "import_names",
     "import_next",
@@ -195,6 +210,9 @@ __all__ = [
     "reviews",
     "session_files",
     "settings_in_force",
+    "shift",
+    "silenced_groups",
+    "silences_active",
     "store_counts",
     "stream_find",
     "stream_head",

@@ -21,6 +21,7 @@ from ctxhealth.store.queries.board_order import (
     read_cursor,
     write_cursor,
 )
+from ctxhealth.store.queries.silences import silenced_chats
 
 MAX_PAGE = 500
 SEVERITIES = ("critical", "warning", "info", "none")  # by severity_rank
@@ -130,8 +131,12 @@ def board_versions(after_id: int = 0, limit: int = 10_000) -> dict[int, int]:
 
 
 def counts_by_severity() -> dict[str, int]:
-    """Chats per severity of their worst open finding; ``none`` for those without one."""
-    counts = dict(Chat.objects.order_by().values_list("severity_rank").annotate(n=Count("id")))
+    """Chats per severity of their worst open finding; ``none`` for those without one.
+
+    Chats of a silenced cause are counted in none: this is what needs somebody.
+    """
+    heard = Chat.objects.exclude(id__in=silenced_chats())
+    counts = dict(heard.order_by().values_list("severity_rank").annotate(n=Count("id")))
     return {name: counts.get(rank, 0) for rank, name in enumerate(SEVERITIES)}
 
 

@@ -43,6 +43,7 @@ from ctxhealth.store.writes.incidents import (
     verdict_set,
 )
 from ctxhealth.store.writes.model_table import model_table_put
+from ctxhealth.store.writes.oncall import handover_save, silence_end, silence_set
 from ctxhealth.store.writes.overrides import window_override_end, window_override_set
 from ctxhealth.store.writes.people import (
     LOGIN_MINUTES,
@@ -88,6 +89,7 @@ __all__ = [
     "command_request",
     "commands_take",
     "group_own",
+    "handover_save",
     "import_ended",
     "import_left",
     "import_place_keep",
@@ -106,6 +108,8 @@ __all__ = [
     "retention_set",
     "review_create",
     "rules_changed",
+    "silence_end",
+    "silence_set",
     "threshold_reset",
     "threshold_set",
     "token_create",

@@ -28,8 +28,6 @@ from ctxhealth.core.timing import is_followed
 _CALM = frozenset({State.HEALTHY.value, State.WATCH.value})
 # Events that change nothing but findings: most of a chat's.
 _NARROW = frozenset({"message", "sent", "started"})
-# Events that change none of an incident's counts.
-_QUIET = _NARROW | {"tick", "snapshot", "intake", "link"}
 # The server's own, with which a transcript or a chat may turn out to have ended.
 _ENDING = frozenset({"tick", "link"})
 
@@ -53,7 +51,7 @@ def follow(state: ChatState, group: str, context: Context) -> None:
         incident.unusable, changed = state.replies.unusable_row, True
     changed |= _take_worst(state, incident)
     changed |= _take_calm(state, incident, context)
-    if changed or group not in _QUIET:
+    if changed:
         context.changes.incident_touched = True
 
 

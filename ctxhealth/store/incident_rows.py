@@ -7,8 +7,10 @@ only whether somebody was alerted is a matter of when it was written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
+from django.db import connection
 from django.db.models import Max, Min, Q
 
 from ctxhealth.core.changes import Changes
@@ -34,38 +36,56 @@ def decode_view(text: str) -> IncidentView | None:
 def write(touched: Iterable[tuple[Held, Changes]]) -> None:
     """Write the incidents that the fold of one batch changed."""
     told = [
-        (held, view)
+        (held, naming_agent(view, held.agent_name))
         for held, changes in touched
         if changes.incidents_closed or changes.incident_touched
         for view in changes.incidents.values()
     ]
     if not told:
         return
-    known = _known([held.pk for held, _ in told])
+    known = _going_on([held.pk for held, _ in told])
+    plain: list[tuple[Any, ...]] = []
     for held, view in told:
-        save(held, view, known.get((held.pk, view.opened_seq)))
+        row = known.get((held.pk, view.opened_seq))
+        if row is not None and row[1] == view.cause.key and view.closed_seq is None:
+            plain.append((*_values(view), row[0]))
+        else:
+            save(held, view, _row_of(held, view))
+    _update(plain)
 
 
-def _known(chats: list[int]) -> dict[tuple[int, int], Incident]:
-    """These chats' rows by chat and opening."""
-    rows = Incident.objects.select_related("group").filter(kind=AUTOMATIC)
-    found: dict[tuple[int, int], Incident] = {}
+def _going_on(chats: list[int]) -> dict[tuple[int, int], tuple[int, str | None]]:
+    """Open incidents by chat and opening: their row's id and their group's key."""
+    rows = Incident.objects.filter(kind=AUTOMATIC, closed_at=None).order_by()
+    columns = ("chat_id", "opened_seq", "id", "group__key")
+    found: dict[tuple[int, int], tuple[int, str | None]] = {}
     for some in chunks(chats):
-        for row in rows.filter(chat_id__in=some):
-            found[row.chat_id, row.opened_seq] = row
+        for chat, seq, pk, key in rows.filter(chat_id__in=some).values_list(*columns):
+            found[chat, seq] = (pk, key)
     return found
+
+
+def _row_of(held: Held, view: IncidentView) -> Incident | None:
+    rows = Incident.objects.select_related("group").filter(chat_id=held.pk, kind=AUTOMATIC)
+    return rows.filter(opened_seq=view.opened_seq).first()
+
+
+def _update(rows: list[tuple[Any, ...]]) -> None:
+    """Open incidents of which only the story went on: most of what is written."""
+    if rows:
+        wanted = ", ".join(f"{name} = %s" for name in _COLUMNS)
+        with connection.cursor() as cursor:
+            cursor.executemany(f"UPDATE store_incident SET {wanted} WHERE id = %s", rows)
 
 
 def save(held: Held, view: IncidentView, row: Incident | None) -> None:
     """Write one incident, into ``row`` where it is known already, and settle its group."""
-    view = told_of(held, view)
     if row is None:
         row = Incident(project_id=held.project, chat_id=held.pk, agent_id=held.agent)
-    text = _ENCODER.encode(view).decode()
-    judged = decode_view(row.judged)
-    if judged is None or judged.closed_seq is None:
-        row.judged = text
-    _fill(row, view, text)
+    for name, value in zip(_COLUMNS, _values(view), strict=True):
+        setattr(row, name, value)
+    if view.closed_seq is not None and not row.judged:
+        row.judged = row.view
     left, group = row.group, _group_of(row, view)
     joined = group.pk != row.group_id
     row.group = group
@@ -76,11 +96,11 @@ def save(held: Held, view: IncidentView, row: Incident | None) -> None:
         settle_group(group)
 
 
-def told_of(held: Held, view: IncidentView) -> IncidentView:
+def naming_agent(view: IncidentView, agent: str) -> IncidentView:
     """The view with the agent named where the cause does not reach beyond it."""
     if view.cause.reaches_beyond_an_agent:
         return view
-    cause = msgspec.structs.replace(view.cause, agent=held.agent_name)
+    cause = msgspec.structs.replace(view.cause, agent=agent)
     return msgspec.structs.replace(view, cause=cause)
 
 
@@ -120,12 +140,13 @@ def reconcile(held: Held, found: Mapping[int, IncidentView]) -> None:
     for row in left.values():
         _leave(row)
     for seq, view in found.items():
-        save(held, view, matched.get(seq))
+        save(held, naming_agent(view, held.agent_name), matched.get(seq))
 
 
 def _leave(row: Incident) -> None:
     """By the present rules it was none: what was judged then stays to be read."""
     group = row.group
+    row.judged = row.judged or row.view
     row.view = ""
     row.group = None
     if row.closed_at is None:
@@ -148,12 +169,27 @@ def _overlaps(row: Incident, view: IncidentView) -> bool:
     return ends and (view.closed_seq is None or view.closed_seq >= row.started_seq)
 
 
-def _fill(row: Incident, view: IncidentView, text: str) -> None:
-    row.opened_seq, row.opened_at = view.opened_seq, view.opened_at
-    row.started_seq, row.started_at = view.started_seq, view.started_at
-    row.closed_seq, row.closed_at = view.closed_seq, view.closed_at
-    row.root, row.state = view.root[:60], view.worst_state.value
-    row.severity, row.sentence, row.view = view.worst_severity.value, view.sentence, text
+_COLUMNS = (
+    "opened_seq", "opened_at", "started_seq", "started_at", "closed_seq", "closed_at", "root",
+    "state", "severity", "sentence", "view",
+)  # fmt: skip
+
+
+def _values(view: IncidentView) -> tuple[Any, ...]:
+    """A row's values in the order of ``_COLUMNS``."""
+    return (
+        view.opened_seq,
+        view.opened_at,
+        view.started_seq,
+        view.started_at,
+        view.closed_seq,
+        view.closed_at,
+        view.root[:60],
+        view.worst_state.value,
+        view.worst_severity.value,
+        view.sentence,
+        _ENCODER.encode(view).decode(),
+    )
 
 
 def _group_of(row: Incident, view: IncidentView) -> CauseGroup:

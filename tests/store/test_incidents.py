@@ -14,7 +14,7 @@ from ctxhealth.store.through import call
 from ctxhealth.store.verify import rebuild, verify
 from ctxhealth.store.writer import Writer
 from tests.store.conftest import Sender, connect_agent
-from tests.store.streams import START
+from tests.store.streams import START, exchange
 from tests.store.troubles import Told
 
 pytestmark = pytest.mark.db
@@ -308,3 +308,17 @@ def test_events_around_an_incident_are_pinned(sender: Sender) -> None:
     row = Incident.objects.get()
     assert row.closed_seq is not None
     assert queries.pinned_ranges(row.chat_id) == [(row.started_seq - 50, row.closed_seq + 50)]
+
+
+def test_the_figures_of_an_open_incident_are_those_of_now(sender: Sender) -> None:
+    agent, told = connect_agent(), stopped()
+    sender.send(agent, told.take())
+    for step in range(4):
+        told.events.extend(exchange(told.next, 150_000 + step, "c1"))
+        sender.send(agent, told.take())
+    detail = queries.incident_detail(Incident.objects.get().pk)
+    assert detail is not None and detail.view is not None
+    assert detail.view.requests == 4
+    assert detail.judged == detail.view
+    sender.writer.stop()
+    assert verify().problems == []

@@ -49,8 +49,8 @@ class Incident(models.Model):
     """One incident of a chat, or a range that somebody reviews (``kind`` review).
 
     ``view`` is an ``IncidentView`` by the present rules, empty where they see no incident or for
-    a review; ``judged`` is the view as it was when it closed (while open: the newest), which no
-    later version rewrites. The columns beneath repeat what lists filter and sort by.
+    a review; ``judged`` is the view as it was when it closed, empty before, which no later version
+    rewrites. The columns beneath repeat what lists filter and sort by.
     """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT)

@@ -10,12 +10,15 @@ from typing import Any, Literal
 from django.db.models import Count, F, Q, QuerySet
 
 from ctxhealth.core.incidents_model import Cause, IncidentView
-from ctxhealth.store.incident_rows import decode_view
+from ctxhealth.core.incidents_view import incident_view
+from ctxhealth.store.incident_rows import decode_view, naming_agent
 from ctxhealth.store.models import Command, Incident, IncidentNote
 from ctxhealth.store.models.incidents import AUTOMATIC, REVIEW
 from ctxhealth.store.queries.board import decode_summary
 from ctxhealth.store.queries.cause_groups import GroupRow, decode_cause, group_rows
+from ctxhealth.store.queries.chats import chat_state
 from ctxhealth.store.queries.commands import CommandRow, command_row
+from ctxhealth.store.queries.silences import silenced_incidents
 
 Which = Literal["open", "closed", "all", "reviews"]
 PER_PAGE = 50
@@ -54,6 +57,11 @@ class IncidentRow:
     verdict: str
     waiting_since: int | None
 
+    @property
+    def lasted_ms(self) -> int | None:
+        """From the first evidence to the end; None while it is open."""
+        return None if self.closed_at is None else self.closed_at - self.started_at
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IncidentPage:
@@ -81,7 +89,8 @@ class NoteRow:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IncidentDetail:
     """One incident in full. ``view``: by the present rules, None where they see none and for a
-    review; ``judged``: as it was judged when it closed. ``from_seq`` to ``to_seq`` is what its
+    review; ``judged``: as it was judged when it closed, while open as it
+    is. ``from_seq`` to ``to_seq`` is what its
     page shows (None: to the end of the log), ``pinned`` with room around it."""
 
     row: IncidentRow
@@ -133,14 +142,15 @@ def incident_detail(incident_id: int) -> IncidentDetail | None:
     row = _rows().filter(id=incident_id).first()
     if row is None:
         return None
-    view, judged = decode_view(row.view), decode_view(row.judged)
-    upto = row.closed_seq
+    view, judged = _view_now(row), decode_view(row.judged)
+    if judged is None and row.closed_at is None:
+        judged = view
     return IncidentDetail(
         row=incident_rows_of([row])[0],
         view=view,
         judged=judged,
         from_seq=row.started_seq,
-        to_seq=upto,
+        to_seq=row.closed_seq,
         pinned=_pinned(row),
         notes=_notes(row),
         verdict=row.verdict,
@@ -166,8 +176,9 @@ def chat_incidents(chat_id: int, limit: int = 100) -> list[IncidentRow]:
 
 
 def incidents_open_count(*, project: int | None = None) -> int:
-    """How many incidents are open; for the navigation."""
-    return _filtered(project, "", "", "").filter(_WHICH["open"]).count()
+    """How many incidents are open and not of a silenced cause; for the navigation."""
+    open_ = _filtered(project, "", "", "").filter(_WHICH["open"])
+    return open_.exclude(id__in=silenced_incidents()).count()
 
 
 def incident_choices(*, project: int | None = None) -> dict[str, list[str]]:
@@ -208,6 +219,18 @@ _WHICH: dict[str, Q] = {
     "all": Q(),
     "reviews": Q(kind=REVIEW),
 }
+
+
+def _view_now(row: Incident) -> IncidentView | None:
+    """As stored; of an open one the counts go on with every request, and only the fold has them."""
+    view = decode_view(row.view)
+    if view is None or row.closed_at is not None:
+        return view
+    state = chat_state(row.chat_id)
+    incident = None if state is None else state.incident
+    if state is None or incident is None or incident.opened_seq != row.opened_seq:
+        return view
+    return naming_agent(incident_view(state, incident), row.agent.name)
 
 
 def _rows() -> QuerySet[Incident]:

@@ -16,10 +16,13 @@ Frame = dict[str, Any]
 
 
 def compose(to: Telling, found: Frame) -> None:
-    """``found``: an available ``context.diagnostics``; each request is composed once."""
+    """``found``: an available ``context.diagnostics``; each request is composed once.
+
+    One that is newer than what was told of the requests waits until they caught up.
+    """
     known, at = to.known, int(found.get("completedAt") or 0)
     composition = found.get("composition")
-    if not composition or at <= known.composed_at:
+    if not composition or not known.composed_at < at <= known.answered_at:
         return
     known.composed_at = at
     sizes = {part["kind"]: int(part["bytes"]) for part in composition["segments"]}

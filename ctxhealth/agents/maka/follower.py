@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ctxhealth.agents.maka import places
 from ctxhealth.agents.maka.frames import Frame, HostSaid
-from ctxhealth.agents.maka.host import CHATS_A_CONNECTION, Epoch
+from ctxhealth.agents.maka.host import CHATS_A_CONNECTION, TAIL_BYTES, Epoch
 from ctxhealth.agents.maka.inbox import Inbox, News, Subscription
 from ctxhealth.agents.maka.known import Known
 from ctxhealth.agents.maka.link import Link
@@ -141,7 +141,9 @@ class Follower:
         link = self._free()
         try:
             opened = link.ask(
-                "subscription.open", sessionId=session, transcript={"kind": "tail", "maxBytes": 1}
+                "subscription.open",
+                sessionId=session,
+                transcript={"kind": "tail", "maxBytes": TAIL_BYTES},
             )
         except HostSaid as error:
             self._refused(session, error)

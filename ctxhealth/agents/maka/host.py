@@ -25,6 +25,8 @@ CHATS_A_CONNECTION = 16
 IN_FLIGHT = 32
 MESSAGE_BYTES = 1024 * 1024
 PAGE_BYTES = 256 * 1024
+# Of the newest text that comes with a subscription and is not read; the host takes no less.
+TAIL_BYTES = 1024
 HELLO_S = 5.0
 ANSWER_S = 30.0
 

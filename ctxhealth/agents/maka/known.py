@@ -82,6 +82,7 @@ class Known:
     boundaries: list[str] = field(default_factory=list)
     sizes: list[list[Any]] = field(default_factory=list)
     turns_before: int = 0
+    answered_at: int = 0
     composed_at: int = 0
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
 

@@ -164,7 +164,7 @@ def _result(outcome: Frame, snapshot: Frame) -> dict[str, Any]:
     if word == "replaced":
         return {**sizes, "detail": {"maka": "replaced", "counted": "history, Maka's estimate"}}
     if word == "unchanged":
-        raise Failed(f"Maka had nothing to fold: {reason}", {"maka": word, **sizes})
+        raise Failed(f"Maka changed nothing: {reason}", {"maka": word, **sizes})
     if word == "failedOpen":
         raise Failed(f"Maka's compaction failed: {reason}", {"maka": word, **sizes})
     status = snapshot.get("status")

@@ -106,7 +106,7 @@ class _Look:
         ends = kind == "turn_state" and message.get("status") in _ENDS
         # What Maka writes at a turn's end speaks of all its requests.
         last = ends or kind in ("token_usage", "system_note")
-        self._requests(turn, None if last else int(message["ts"]))
+        self._requests(turn, None if last else int(message["ts"]), ended=last)
         if kind in _SAID:
             self._turns.message(turn, message)
         elif kind == "token_usage":
@@ -139,10 +139,16 @@ class _Look:
 
     # -- requests
 
-    def _requests(self, turn: Turn, until: int | None) -> None:
-        """Tell the requests of this turn that were not told yet, up to a time."""
+    def _requests(self, turn: Turn, until: int | None, *, ended: bool = False) -> None:
+        """Tell the requests of this turn that were not told yet, up to a time.
+
+        The trace may be ahead of the transcript: what follows a reply that calls tools waits
+        until the calls stand there, unless the turn has ended.
+        """
         for at, act, step, attempt in self._acts(turn):
             if until is not None and at > until:
+                return
+            if act == "sent" and not ended and self._turns.awaits_calls(turn):
                 return
             name = f"{attempt['attemptId']}{'' if act == 'sent' else '.'}"
             turn.attempts.append(name)

@@ -105,8 +105,9 @@ class Turns:
     def sent(self, turn: Turn, step: Frame, attempt: Frame) -> None:
         """A provider request; it is told once it is settled, as Maka does."""
         ts, kind = attempt["startedAt"], step.get("callKind")
-        if kind == "main":
+        if kind == "main" or kind in _SUMMARIZERS:
             self._release(turn)
+        if kind == "main":
             if not turn.told:
                 self.began(turn, ts, "task")
             if turn.fold is not None:
@@ -138,9 +139,15 @@ class Turns:
             return
         turn.requests += 1
         turn.overflowed = False
+        self._known.answered_at = ts
         turn.held = Held(attempt["attemptId"], ts, fields)
         if fields["usage"] is not None:
             self._known.load = attempt["inputTokens"]
+
+    def awaits_calls(self, turn: Turn) -> bool:
+        """Whether the last reply called tools that the transcript does not show yet."""
+        held = turn.held
+        return held is not None and not held.calls and "tool" in str(held.fields.get("finish"))
 
     def settle(self) -> None:
         """Nothing more is known now: a reply whose content has come is told."""

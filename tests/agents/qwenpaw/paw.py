@@ -89,11 +89,20 @@ class Paw:
         if self.plugin:
             self.install()
 
-    def install(self) -> Path:
+    def install(self) -> None:
         made = self.work / "plugins"
         make(made)
         (made / "ctxhealth" / "config.json").write_text(json.dumps(self.settings))
-        return made / "ctxhealth"
+
+    def reinstall(self, **settings: Any) -> None:
+        """While it runs: as QwenPaw's own page installs a plugin."""
+        self.settings.update(settings)
+        source = self.folder / "source"
+        shutil.rmtree(source, ignore_errors=True)
+        make(source)
+        (source / "ctxhealth" / "config.json").write_text(json.dumps(self.settings))
+        wish = {"source": str(source / "ctxhealth"), "force": True}
+        self.http("POST", "/api/plugins/install", wish)
 
     def tune(self, **running: Any) -> None:
         """Change the default agent's ``running`` settings; read at the next start."""
@@ -216,8 +225,3 @@ class Paw:
                 return value
             assert time.monotonic() < end, f"{why} within {seconds} s\n{self.tail()}"
             time.sleep(0.1)
-
-
-def copied(prepared: Path, folder: Path) -> None:
-    """A second home with the same working folder: making one takes ten seconds."""
-    shutil.copytree(prepared, folder, dirs_exist_ok=True)

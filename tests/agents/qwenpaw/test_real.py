@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -379,16 +380,17 @@ def test_a_snapshot_a_repair_and_a_latch_that_is_not_there(scene: Scene) -> None
 
 def test_with_its_settings_on_it_guards_answers_empty_replies_and_latches(scene: Scene) -> None:
     """Also a hot reinstall: the old copy's patches go, the new one's come."""
-    scene.paw.settings.update(guard=True, empty_replies=True, summary_latch=True)
-    source = scene.paw.install()
-    held = scene.paw.folder / "source"
-    source.rename(held)
-    scene.paw.http("POST", "/api/plugins/install", {"source": str(held), "force": True})
-    scene.paw.until(lambda: _is_live(scene), "the new copy did not come alive")
-    _retries_an_empty_reply(scene)
-    _warns_of_the_second(scene)
-    _refuses_by_the_corrected_count(scene)
-    _latches_a_failed_summarizer_until_cleared(scene)
+    scene.paw.reinstall(guard=True, empty_replies=True, summary_latch=True)
+    try:
+        scene.paw.until(lambda: _is_live(scene), "the new copy did not come alive")
+        _retries_an_empty_reply(scene)
+        _warns_of_the_second(scene)
+        _refuses_by_the_corrected_count(scene)
+        _latches_a_failed_summarizer_until_cleared(scene)
+    finally:
+        scene.paw.reinstall(guard=False, empty_replies=False, summary_latch=False)
+    scene.reset()
+    scene.paw.until(lambda: _reports(scene), "the plain copy did not come alive")
 
 
 def _is_live(scene: Scene) -> bool:
@@ -422,9 +424,9 @@ def _refuses_by_the_corrected_count(scene: Scene) -> None:
     """The incident: a count by bytes sees a quarter of what the provider bills for signs."""
     scene.paw.window(60_000)
     for number in range(4):
-        scene.paw.say("signs", f"{number}: " + "!?" * 3_000)
+        scene.paw.say("signs", f"{number}: " + "!?" * 6_000)
     before = len(scene.requests())
-    scene.paw.say("signs", "and all of this: " + "!?" * 16_000)
+    scene.paw.say("signs", "and all of this: " + "!?" * 37_000)
     scene.settled("signs", 5)
     assert len(scene.requests()) == before
     (refused,) = scene.events("signs", "guard.refused")
@@ -453,14 +455,19 @@ def _latches_a_failed_summarizer_until_cleared(scene: Scene) -> None:
 
 
 def test_uninstalled_it_leaves_nothing_behind_and_qwenpaw_goes_on(scene: Scene) -> None:
-    """Runs last: the plugin is gone after it."""
     scene.paw.http("DELETE", "/api/plugins/ctxhealth")
-    before = len(scene.requests())
-    scene.paw.until(lambda: _unseen(scene), "the plugin still reports")
-    assert len(scene.requests()) > before
+    try:
+        before = len(scene.requests())
+        scene.paw.until(lambda: not _reports(scene), "the plugin still reports")
+        assert len(scene.requests()) > before
+    finally:
+        scene.paw.reinstall()
+    scene.paw.until(lambda: _reports(scene), "the plugin did not come back")
 
 
-def _unseen(scene: Scene) -> bool:
-    session = f"gone{len(scene.provider.asked)}"
+def _reports(scene: Scene) -> bool:
+    """Whether a turn of a new chat is seen, once there was time for it."""
+    session = f"seen{len(scene.provider.asked)}"
     scene.paw.say(session, "hello?")
-    return name(session) not in {chat["chat"] for chat in scene.house.chats()}
+    time.sleep(0.5)
+    return name(session) in {chat["chat"] for chat in scene.house.chats()}

@@ -13,12 +13,14 @@ from functools import cache
 from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _ALLOWED = ("http:", "https:", "mailto:")
-_HEADINGS = {f"h{level}": f"h{min(6, level + 2)}" for level in range(1, 7)}
+# A page's own headings; those of a note go on beneath them.
+_ABOVE = 2
 
 
 def html_of(text: str) -> SafeString:
@@ -31,8 +33,7 @@ def _renderer() -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": 20})
     made.enable(["table", "strikethrough"]).disable(["image"])
     made.validateLink = _harmless  # type: ignore[method-assign]
-    for name in ("heading_open", "heading_close"):
-        made.add_render_rule(name, _heading)
+    made.core.ruler.push("outline", _outline)
     made.add_render_rule("link_open", _link)
     return made
 
@@ -44,11 +45,16 @@ def _harmless(url: str) -> bool:
     return not plain.startswith("//") and (found is None or found[0].lower() in _ALLOWED)
 
 
-def _heading(
-    renderer: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
-    tokens[index].tag = _HEADINGS.get(tokens[index].tag, tokens[index].tag)
-    return renderer.renderToken(tokens, index, options, env)
+def _outline(state: StateCore) -> None:
+    """Headings by their depth in the note, so that no level is left out, whatever was typed."""
+    above: list[str] = []
+    for token in state.tokens:
+        if token.type == "heading_open":
+            while above and above[-1] >= token.tag:
+                above.pop()
+            above.append(token.tag)
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, _ABOVE + len(above))}"
 
 
 def _link(

@@ -57,3 +57,9 @@ def test_a_deep_note_is_shown_in_time() -> None:
     assert html_of(">" * 5_000 + " deep")
     assert html_of("[" * 5_000)
     assert html_of("*a_ " * 2_000)
+
+
+def test_no_level_of_headings_is_left_out() -> None:
+    html = html_of("## Night\n\n#### Late\n\n## Day\n\n# All")
+    for heading in ("<h3>Night</h3>", "<h4>Late</h4>", "<h3>Day</h3>", "<h3>All</h3>"):
+        assert heading in html, heading

@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from ctxhealth.agents.anthropic_messages import message_members
+from ctxhealth.agents.anthropic_messages import message_parts
+from ctxhealth.agents.following import read
 from ctxhealth.agents.observed import (
     Call,
     ChatSource,
@@ -18,7 +19,6 @@ from ctxhealth.agents.observed import (
     Observer,
     Reply,
     Sent,
-    read,
     text_chars,
     whole,
 )
@@ -53,11 +53,11 @@ class MessagesDialect:
 
     def sent(self, given: Mapping[str, Any]) -> Sent:
         messages = given.get("messages")
-        listed = isinstance(messages, (list, tuple))
         return Sent(
             model=given.get("model") if isinstance(given.get("model"), str) else None,
             max_output=whole(given.get("max_tokens")),
-            members=list(message_members(messages or ())) if listed else None,
+            messages=messages if isinstance(messages, (list, tuple)) else None,
+            parts=message_parts,
         )
 
     def reply(self, result: Any) -> Reply:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from ctxhealth.agents.following import Member
-from ctxhealth.agents.observed import read
+from ctxhealth.agents.following import Member, read
 
 
-def message_members(messages: Iterable[Any]) -> Iterator[Member]:
+def message_parts(message: Any) -> Iterator[Member]:
     """A member for each block: results stand in messages of the user, calls beside text."""
-    for message in messages:
-        role, content = str(read(message, "role") or "user"), read(message, "content")
-        if role not in ("user", "assistant", "system"):
-            role = "user"
-        if isinstance(content, str):
-            yield Member(role, "text", content)
-            continue
-        for block in content if isinstance(content, (list, tuple)) else ():
-            yield block_member(role, block)
+    role, content = str(read(message, "role") or "user"), read(message, "content")
+    if role not in ("user", "assistant", "system"):
+        role = "user"
+    if isinstance(content, str):
+        yield Member(role, "text", content)
+        return
+    for block in content if isinstance(content, (list, tuple)) else ():
+        yield block_member(role, block)
 
 
 def block_member(role: str, block: Any) -> Member:

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from ctxhealth.agents.following import Member
-from ctxhealth.agents.observed import Reply, read, text_chars, whole
+from ctxhealth.agents.following import Member, read
+from ctxhealth.agents.observed import Reply, text_chars, whole
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _THINKING = ("thinking", "reasoning", "redacted_thinking", "reasoning_content")
 
 
-def members(messages: Iterable[Any]) -> Iterator[Member]:
-    """A member for each message; one for the calls that it makes beside its text."""
-    for message in messages:
-        role = role_of(message)
-        text, kind = text_of(message)
-        calls = read(message, "tool_calls") or ()
-        if role == "tool":
-            call = str(read(message, "tool_call_id") or "")
-            name = read(message, "name")
-            yield Member(role, "tool_result", text, answers=(call,) if call else (), name=name)
-            continue
-        if text or not calls:
-            yield Member(role, kind, text)
-        if calls:
-            yield _call_member(calls)
+def parts(message: Any) -> Iterator[Member]:
+    """The member that a message is, and one for the calls that it makes beside its text."""
+    role, (text, kind) = role_of(message), text_of(message)
+    calls = read(message, "tool_calls") or ()
+    if role == "tool":
+        call, name = str(read(message, "tool_call_id") or ""), read(message, "name")
+        yield Member(role, "tool_result", text, answers=(call,) if call else (), name=name)
+        return
+    if text or not calls:
+        yield Member(role, kind, text)
+    if calls:
+        yield _call_member(calls)
 
 
 def role_of(message: Any) -> str:

@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import Any
 from uuid import UUID
 
-from ctxhealth.agents.langchain_messages import members, reply_of
+from ctxhealth.agents.following import read
+from ctxhealth.agents.langchain_messages import parts, reply_of
 from ctxhealth.agents.observed import (
     Call,
     ChatSource,
@@ -20,7 +21,6 @@ from ctxhealth.agents.observed import (
     Reply,
     Sent,
     end_turn,
-    read,
     whole,
 )
 from ctxhealth.client import Chat, Reporter
@@ -137,7 +137,7 @@ class RequestDialect:
         settings = dict(read(request, "model_settings") or {})
         model = read(request, "model")
         listed = list(read(request, "messages") or ())
-        return Sent(_first(model, _NAMES, str), _cap(settings, model), None, list(members(listed)))
+        return Sent(_first(model, _NAMES, str), _cap(settings, model), None, listed, parts)
 
     def reply(self, result: Any) -> Reply:
         found = read(result, "model_response") or result
@@ -156,7 +156,7 @@ class RunDialect:
     def sent(self, given: Mapping[str, Any]) -> Sent:
         params = given.get("invocation_params") or {}
         listed = list(given.get("messages") or ())
-        return Sent(_first(params, _NAMES, str), _cap(params, None), None, list(members(listed)))
+        return Sent(_first(params, _NAMES, str), _cap(params, None), None, listed, parts)
 
     def reply(self, result: Any) -> Reply:
         rows = read(result, "generations") or [[]]

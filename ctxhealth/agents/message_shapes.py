@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ctxhealth.agents.anthropic_messages import block_member
+from ctxhealth.agents.following import read
 from ctxhealth.agents.langchain_messages import role_of, text_of
-from ctxhealth.agents.observed import read
 from ctxhealth.agents.openai_messages import content_of, role_named
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -24,12 +24,16 @@ ChatSource = Chat | Callable[[], "Chat | None"]
 
 @dataclass
 class Sent:
-    """What is known of a request. ``delta``: the provider holds the rest of the conversation."""
+    """What is known of a request. ``delta``: the provider holds the rest of the conversation.
+
+    ``messages``: the list that is sent, None where it is not at hand; ``parts`` reads one of them.
+    """
 
     model: str | None = None
     max_output: int | None = None
     delta: bool | None = None
-    members: Sequence[Member] | None = None
+    messages: Sequence[Any] | None = None
+    parts: Callable[[Any], Iterable[Member]] = tuple
 
 
 @dataclass
@@ -141,17 +145,17 @@ class Observer:
         }
         if news:
             chat.updated(**news)
-        if sent.members is not None and self.messages and not sent.delta:
-            self._follow(chat, talk, sent.members)
+        if sent.messages is not None and self.messages and not sent.delta:
+            self._follow(chat, talk, sent)
         local = self.quietly(self.count, given) if self.count is not None else None
         request = chat.request_sent(
             local=local, max_output=sent.max_output, delta=sent.delta or None
         )
         return Call(self, chat, talk, request)
 
-    def _follow(self, chat: Chat, talk: Talk, members: Sequence[Member]) -> None:
+    def _follow(self, chat: Chat, talk: Talk, sent: Sent) -> None:
         with self._lock:
-            fresh, cut = talk.follower.compare(members)
+            fresh, cut = talk.follower.compare(sent.messages or (), sent.parts)
             for id, member in fresh:
                 # What stands before the user's new message still belongs to the turn before.
                 if self.turns and member.is_user:
@@ -306,10 +310,3 @@ def whole(value: Any) -> int | None:
 def text_chars(text: Any) -> int:
     """Characters of a text that has something in it."""
     return len(text) if isinstance(text, str) and text.strip() else 0
-
-
-def read(value: Any, name: str) -> Any:
-    """A field of an object or of a mapping, None where it has none."""
-    if isinstance(value, Mapping):
-        return value.get(name)
-    return getattr(value, name, None)

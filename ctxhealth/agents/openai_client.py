@@ -6,21 +6,20 @@ The request is sent as the app made it: a stream tells its usage only where the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from ctxhealth.agents.following import Member
+from ctxhealth.agents.following import read
 from ctxhealth.agents.observed import (
     ChatSource,
     Observer,
     Reply,
     Sent,
-    read,
     text_chars,
     whole,
 )
-from ctxhealth.agents.openai_messages import chat_members, response_members
+from ctxhealth.agents.openai_messages import chat_parts, response_parts
 from ctxhealth.agents.patched import Observed
 
 _ROLES = {"developer": "system", "function": "tool"}
@@ -54,7 +53,8 @@ class ChatDialect:
         return Sent(
             model=_name(given.get("model")),
             max_output=whole(given.get("max_completion_tokens")) or whole(given.get("max_tokens")),
-            members=_members(chat_members, given.get("messages")),
+            messages=_listed(given.get("messages")),
+            parts=chat_parts,
         )
 
     def reply(self, result: Any) -> Reply:
@@ -127,7 +127,8 @@ class ResponsesDialect:
             model=_name(given.get("model")),
             max_output=whole(given.get("max_output_tokens")),
             delta=True if held and isinstance(held, (str, Mapping)) else None,
-            members=_members(response_members, given.get("input")),
+            messages=_listed(given.get("input")),
+            parts=response_parts,
         )
 
     def reply(self, result: Any) -> Reply:
@@ -196,6 +197,7 @@ def _usage(usage: Any, prompt: str, output: str, ins: str, outs: str) -> dict[st
         "input": whole(read(usage, prompt)),
         "output": whole(read(usage, output)),
         "cache_read": whole(read(into, "cached_tokens")),
+        "cache_write": whole(read(into, "cache_write_tokens")),
         "reasoning": whole(read(out, "reasoning_tokens")),
         "total": whole(read(usage, "total_tokens")),
     }
@@ -203,14 +205,11 @@ def _usage(usage: Any, prompt: str, output: str, ins: str, outs: str) -> dict[st
     return {"dialect": "openai", **kept}
 
 
-def _members(read_all: Any, given: Any) -> list[Member] | None:
-    """None where the messages are not at hand as a list."""
+def _listed(given: Any) -> Sequence[Any] | None:
+    """None where the messages are not at hand as a list; a text alone is the user's."""
     if isinstance(given, str):
-        return [Member("user", "text", given)]
-    if not isinstance(given, (list, tuple)):
-        return None
-    found: Iterable[Member] = read_all(given)
-    return list(found)
+        return [given]
+    return given if isinstance(given, (list, tuple)) else None
 
 
 def _name(value: Any) -> str | None:

@@ -3,53 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from ctxhealth.agents.following import Member
-from ctxhealth.agents.observed import read
+from ctxhealth.agents.following import Member, read
 
 _ROLES = {"developer": "system", "function": "tool"}
 _KNOWN = ("system", "user", "assistant", "tool")
 
 
-def chat_members(messages: Iterable[Any]) -> Iterator[Member]:
-    """The members of a list for chat.completions."""
-    for message in messages:
-        role = role_named(read(message, "role"))
-        text, kind = content_of(read(message, "content"))
-        calls = _calls(message)
-        answers = read(message, "tool_call_id")
-        if role == "tool":
-            answered = (str(answers),) if answers else ()
-            yield Member("tool", "tool_result", text, answers=answered)
-            continue
-        if text or not calls:
-            yield Member(role, kind, text)
-        if calls:
-            yield Member(role, "tool_call", calls[1], calls=calls[0], name=calls[2])
+def chat_parts(message: Any) -> Iterator[Member]:
+    """The members that one message of a list for chat.completions is."""
+    role = role_named(read(message, "role"))
+    text, kind = content_of(read(message, "content"))
+    answers = read(message, "tool_call_id")
+    if role == "tool":
+        yield Member(role, "tool_result", text, answers=(str(answers),) if answers else ())
+        return
+    calls = _calls(message)
+    if text or not calls:
+        yield Member(role, kind, text)
+    if calls:
+        yield Member(role, "tool_call", calls[1], calls=calls[0], name=calls[2])
 
 
-def response_members(items: Iterable[Any]) -> Iterator[Member]:
-    """The members of a list for responses: messages, calls and their outputs."""
-    for item in items:
-        kind = str(read(item, "type") or "message")
-        call = str(read(item, "call_id") or "")
-        if kind == "message":
-            text, found = content_of(read(item, "content"))
-            yield Member(role_named(read(item, "role")), found, text)
-        elif kind.endswith("_call_output"):
-            answered = (call,) if call else ()
-            yield Member("tool", "tool_result", _said(read(item, "output")), answers=answered)
-        elif kind.endswith("_call"):
-            name, said = read(item, "name"), _said(read(item, "arguments"))
-            yield Member(
-                "assistant", "tool_call", said, calls=(call,) if call else (), name=name or kind
-            )
-        elif kind == "reasoning":
-            yield Member("assistant", "reasoning", _said(read(item, "summary")))
-        else:
-            yield Member("system", "data", kind)
+def response_parts(item: Any) -> Iterator[Member]:
+    """The members that one item of a list for responses is: messages, calls, their outputs."""
+    kind = str(read(item, "type") or "message")
+    call = str(read(item, "call_id") or "")
+    ids = (call,) if call else ()
+    if isinstance(item, str):
+        yield Member("user", "text", item)
+    elif kind == "message":
+        text, found = content_of(read(item, "content"))
+        yield Member(role_named(read(item, "role")), found, text)
+    elif kind.endswith("_call_output"):
+        yield Member("tool", "tool_result", _said(read(item, "output")), answers=ids)
+    elif kind.endswith("_call"):
+        name, said = str(read(item, "name") or kind), _said(read(item, "arguments"))
+        yield Member("assistant", "tool_call", said, calls=ids, name=name)
+    elif kind == "reasoning":
+        yield Member("assistant", "reasoning", _said(read(item, "summary")))
+    else:
+        yield Member("system", "data", kind)
 
 
 def role_named(role: Any) -> str:

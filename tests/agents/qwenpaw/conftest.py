@@ -87,6 +87,26 @@ class Stage:
         self._thread.join(5)
 
 
+class Making:
+    """``make(...)`` waits for the connection, ``make.unconnected(...)`` does not."""
+
+    def __init__(self, server: Server, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.server, self.folder, self.patch = server, folder, patch
+        self.made: list[Stage] = []
+
+    def unconnected(self, bound: Binding | None = None, **settings: Any) -> Stage:
+        given = bound or binding()
+        self.patch.setattr(entry, "bind", lambda: given)
+        stage = Stage(self.server, self.folder, given, **settings)
+        self.made.append(stage)
+        return stage
+
+    def __call__(self, bound: Binding | None = None, **settings: Any) -> Stage:
+        stage = self.unconnected(bound, **settings)
+        eventually(lambda: self.server.live, "a connection")
+        return stage
+
+
 def chat(session: str = "s") -> str:
     return f"default/console/u1/{session}"
 
@@ -108,16 +128,7 @@ def make(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:  # fmt: skip
     """Makes stages; ``bound`` says what this QwenPaw has."""
-    made: list[Stage] = []
-
-    def build(bound: Binding | None = None, **settings: Any) -> Stage:
-        given = bound or binding()
-        monkeypatch.setattr(entry, "bind", lambda: given)
-        stage = Stage(server, tmp_path, given, **settings)
-        made.append(stage)
-        eventually(lambda: server.live, "a connection")
-        return stage
-
-    yield build
-    for stage in made:
+    makes = Making(server, tmp_path, monkeypatch)
+    yield makes
+    for stage in makes.made:
         stage.stop()

@@ -25,15 +25,17 @@ class Patches:
             return False
         static = isinstance(found, staticmethod)
         plain = found.__func__ if static else found
+        original = found
         while hasattr(plain, _MARK):
             plain = getattr(plain, _MARK)
+            original = staticmethod(plain) if static else plain
         if not callable(plain):
             return False
         made = make(plain)
         setattr(made, _MARK, plain)
         put = staticmethod(made) if static else made
         setattr(owner, name, put)
-        self._done.append((owner, name, staticmethod(plain) if static else plain, put))
+        self._done.append((owner, name, original, put))
         return True
 
     def undo(self) -> None:

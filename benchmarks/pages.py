@@ -35,11 +35,15 @@ def run(chats: int = 10_000, events: int = 100_000) -> list[Row]:
     """Fill a database of its own and measure."""
     with tempfile.TemporaryDirectory(prefix="ctxhealth-bench-") as folder:
         server = Server(Path(folder))
-        server.answer = server.seed(links=1, tokens={"api": ["read"]})
+        server.answer = server.seed(links=2, tokens={"api": ["read"]})
         long_chat = _fill(server, chats, events)
         server.start()
         try:
-            return [*_board(server, chats), *_long_chat(server, long_chat, events)]
+            return [
+                *_board(server, chats),
+                *_long_chat(server, long_chat, events),
+                *_review(server, long_chat, events),
+            ]
         finally:
             server.stop()
 
@@ -70,6 +74,30 @@ def _long_chat(server: Server, chat: int, events: int) -> list[Row]:
         row(f"{title}: as of its middle", at, "ms", 200.0),
         row(f"{title}: a page of its log", log, "ms", 200.0),
         row(f"{title}: its load over time", series, "ms", 200.0),
+    ]
+
+
+def _review(server: Server, chat: int, events: int) -> list[Row]:
+    """The whole chat as one review, and the scrubber dragged across it."""
+    get = _as_operator(server)
+    page, size = _median(lambda: get(f"/chats/{chat}/review/"))
+    seqs = [1 + (n * 37_813) % events for n in range(FETCHES)]
+    moments = [
+        _milliseconds(lambda seq=seq: get(f"/chats/{chat}/review/moment/?at={seq}"))  # type: ignore[misc]
+        for seq in seqs
+    ]
+    part, _ = _median(
+        lambda: get(f"/chats/{chat}/review/?first={events // 2}&last={events // 2 + 400}")
+    )
+    listed, _ = _median(lambda: get("/incidents/?show=all"))
+    title = f"review of {events:,} events"
+    return [
+        row(f"{title}: page of the whole chat", page, "ms", 200.0),
+        row(f"{title}: its bytes", size / 1_000, "kB"),
+        row(f"{title}: page of 400 of them", part, "ms", 200.0),
+        row(f"{title}: any moment, median", statistics.median(moments), "ms", 200.0),
+        row(f"{title}: any moment, slowest of {FETCHES}", max(moments), "ms", 200.0),
+        row("list of incidents", listed, "ms", 200.0),
     ]
 
 

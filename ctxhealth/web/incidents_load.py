@@ -8,7 +8,7 @@ from typing import Any
 from ctxhealth.core.model import Severity
 from ctxhealth.store import queries
 from ctxhealth.store.queries import AuditRow, ChatRow
-from ctxhealth.store.queries.bundles import BundleRow, bundle_of_chat
+from ctxhealth.store.queries.bundles import BundleRow, bundle_of_chat, bundle_trail
 from ctxhealth.store.queries.incidents import IncidentDetail
 from ctxhealth.store.queries.ranges import Range, RangeRows, range_of, range_rows, seq_at
 from ctxhealth.web.incidents_axis import Axis, axis_of, finding_entry
@@ -31,7 +31,14 @@ class Stretch:
     within: Range
     rows: RangeRows
     axis: Axis
-    table: list[dict[str, Any]]
+    series: dict[str, Any]
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """Readings and marks of the range, oldest first."""
+        first, last = self.within.first_at, max(self.within.first_at, self.within.last_at)
+        rows = [row for row in table_of(self.rows.points, self.series) if row["at"] is not None]
+        return [row for row in rows if first <= row["at"] <= last][::-1]
 
     @property
     def count(self) -> int:
@@ -112,14 +119,13 @@ def _trail(detail: IncidentDetail, came: BundleRow | None) -> list[AuditRow]:
     """What people did about it: while it lasted, and to it ever after."""
     row = detail.row
     own = {f"incident {row.id}", f"review {row.id}"}
-    known = queries.audit_page(chat=row.chat, limit=MOST_TRAIL).rows
-    found = [*known, *(came.trail if came else ())]
     ended = row.closed_at
-    return [
+    ours = [
         line
-        for line in found
+        for line in queries.audit_page(chat=row.chat, limit=MOST_TRAIL).rows
         if line.target in own or (line.at >= row.started_at and (ended is None or line.at <= ended))
     ]
+    return [*ours, *(bundle_trail(row.chat, row.id) if came else ())]
 
 
 def stretch_of(chat: ChatRow, within: Range) -> Stretch:
@@ -131,9 +137,7 @@ def stretch_of(chat: ChatRow, within: Range) -> Stretch:
     series["lanes"]["findings"] = [finding_entry(finding) for finding in rows.findings]
     first, last = within.first_at, max(within.first_at, within.last_at)
     axis = axis_of(rows.points, series["lanes"], rows.findings, first=first, last=last)
-    inside = [row for row in table_of(rows.points, series) if row["at"] is not None]
-    table = [row for row in inside if first <= row["at"] <= last][::-1]
-    return Stretch(chat, within, rows, axis, table)
+    return Stretch(chat, within, rows, axis, series)
 
 
 def with_lead(chat_id: int, started: int, ended: int, head: int) -> Range | None:

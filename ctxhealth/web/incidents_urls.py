@@ -12,6 +12,7 @@ urlpatterns = [
     path("incidents/", incidents.incident_list, name="incidents"),
     path(f"{_ONE}/", incidents.incident, name="incident"),
     path(f"{_ONE}/moment/", incidents.incident_moment, name="incident_moment"),
+    path(f"{_ONE}/table/", incidents.incident_table, name="incident_table"),
     path(f"{_ONE}/notes/", incident_words.note_add, name="note_add"),
     path(f"{_ONE}/notes/<int:note_id>/", incident_words.note_edit, name="note_edit"),
     path(f"{_ONE}/verdict/", incident_words.verdict, name="incident_verdict"),
@@ -20,4 +21,5 @@ urlpatterns = [
     path(f"{_ONE}/bundle.json", incident_files.bundle, name="incident_bundle"),
     path("chats/<int:chat_id>/review/", reviews.chat_review, name="chat_review"),
     path("chats/<int:chat_id>/review/moment/", reviews.chat_moment, name="chat_moment"),
+    path("chats/<int:chat_id>/review/table/", reviews.chat_table, name="chat_review_table"),
 ]

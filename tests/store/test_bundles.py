@@ -21,7 +21,7 @@ from ctxhealth.store.bundles import (
 from ctxhealth.store.bundles import checking as checking_module
 from ctxhealth.store.bundles import packing as packing_module
 from ctxhealth.store.models import AuditEntry, Chat, Command, Event, Incident, IncidentNote
-from ctxhealth.store.queries.bundles import bundle_of_chat
+from ctxhealth.store.queries.bundles import bundle_of_chat, bundle_trail
 from ctxhealth.store.verify import verify
 from ctxhealth.store.writer import Writer
 from tests.store.conftest import Sender, connect_agent
@@ -200,10 +200,9 @@ def test_commands_come_along_closed_and_the_trail_stays_beside_ours(
     assert command.id != pressed.id
     assert (command.kind, command.by, command.reason) == ("compact_fallback", "mia", "stalled")
     assert (command.state, command.open) == ("unknown", False)
-    came = bundle_of_chat(brought.chat)
-    assert came is not None
-    assert [(line.action, line.by) for line in came.trail] == [("command.compact_fallback", "mia")]
-    assert all(line.ip == "" for line in came.trail)
+    trail = bundle_trail(brought.chat, brought.incident)
+    assert [(line.action, line.by) for line in trail] == [("command.compact_fallback", "mia")]
+    assert all(line.ip == "" for line in trail)
     added = AuditEntry.objects.order_by("id")[lines_before:]
     assert [entry.action for entry in added] == ["bundle.import"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ctxhealth.store.bundles.form import Bundle, BundleCommand, BundleIncident, BundleNote
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.ids import uuid7
-from ctxhealth.store.models import Chat, Command, Incident, IncidentNote
+from ctxhealth.store.models import Chat, Command, ImportedBundle, Incident, IncidentNote
 from ctxhealth.store.models.actions import FINAL_STATES
 from ctxhealth.store.models.incidents import AUTOMATIC, REVIEW
 from ctxhealth.store.redaction import redact_text
@@ -80,6 +82,16 @@ def _note(row: Incident, note: BundleNote) -> None:
         at=note.at,
         edited_at=note.edited_at,
     )
+
+
+def trail(bundle: Bundle, came: ImportedBundle, row: Incident) -> None:
+    """Keep the trail's lines beside this server's own; a later bundle knows more of them."""
+    lines = came.audit_lines()
+    known = lines.get(str(row.pk), [])
+    if len(bundle.audit) >= len(known):
+        lines[str(row.pk)] = bundle.audit
+        came.audit = msgspec.json.encode(lines).decode()
+        came.save(update_fields=["audit"])
 
 
 def commands(bundle: Bundle, chat_id: int) -> None:

@@ -247,11 +247,11 @@ def _finish(bundle: Bundle, place: _Place, fresh: int, by: Any) -> Brought:
     if came.head < len(bundle.events):
         _close(place, bundle.events[-1].at)
         came.head = len(bundle.events)
-        came.audit = msgspec.json.encode(bundle.audit).decode()
-        came.save(update_fields=["head", "audit"])
+        came.save(update_fields=["head"])
     beside.commands(bundle, place.chat)
     incident = beside.incident(bundle, place.chat)
     notes = beside.notes(bundle, incident)
+    beside.trail(bundle, came, incident)
     _audit(bundle, place, incident, fresh, notes, by)
     return Brought(place.chat, incident.pk, fresh, notes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from django.db.models import Q
 
 from ctxhealth.core.state import FOLD_VERSION
 from ctxhealth.store import incarnation
@@ -66,7 +67,9 @@ def bundle_of(incident_id: int, *, by: str = "") -> bytes | None:
             events=list(_events(incident.chat_id, last, before)),
             commands=[_command(row) for row in _commands(incident)],
             notes=[_note(row) for row in _notes(incident)],
-            audit=[*_audit(incident), *(before.audit_lines if before else ())][:MOST_AUDIT],
+            audit=[*(before.audit_of(incident.pk) if before else ()), *_audit(incident)][
+                :MOST_AUDIT
+            ],
         )
     )
     if len(data) > MOST_BYTES:
@@ -173,17 +176,23 @@ def _note(row: IncidentNote) -> BundleNote:
 
 
 def _audit(incident: Incident) -> list[BundleAudit]:
-    """The lines about this chat, oldest first."""
-    rows = AuditEntry.objects.filter(chat=incident.chat, at__gte=incident.started_at)
+    """The lines about it, oldest first: what was said of it at any time, and what was done to
+    its chat while it lasted."""
+    during = Q(at__gte=incident.started_at)
+    if incident.closed_at is not None:
+        during &= Q(at__lte=incident.closed_at)
+    own = Q(target__in=(f"incident {incident.pk}", f"review {incident.pk}"))
+    others = Q(action__startswith="incident.") | Q(action__startswith="export.")
+    rows = AuditEntry.objects.filter(own | (during & ~others), chat=incident.chat)
     return [
         BundleAudit(
             at=row.at,
             by=row.by_name,
             action=row.action,
-            target=row.target,
+            target="",
             reason=row.reason,
             result=row.result,
             command=row.command_id or "",
         )
-        for row in rows.order_by("id")[:MOST_AUDIT]
+        for row in rows.exclude(action="bundle.import").order_by("id")[:MOST_AUDIT]
     ]

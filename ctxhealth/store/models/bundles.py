@@ -47,8 +47,13 @@ class ImportedBundle(models.Model):
     def __str__(self) -> str:
         return f"{self.origin} {self.origin_chat}"
 
-    @property
-    def audit_lines(self) -> list[BundleAudit]:
+    def audit_of(self, incident: int) -> list[BundleAudit]:
+        """The lines that came with this incident."""
+        return self.audit_lines().get(str(incident), [])
+
+    def audit_lines(self) -> dict[str, list[BundleAudit]]:
+        """By the incident's number here."""
         from ctxhealth.store.bundles.form import BundleAudit
 
-        return msgspec.json.decode(self.audit, type=list[BundleAudit]) if self.audit else []
+        lines = dict[str, list[BundleAudit]]
+        return msgspec.json.decode(self.audit, type=lines) if self.audit else {}

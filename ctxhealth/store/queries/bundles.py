@@ -20,7 +20,6 @@ class BundleRow:
     exported_by: str
     imported_at: int
     by: str
-    trail: list[AuditRow]
 
 
 def bundle_of_chat(chat_id: int) -> BundleRow | None:
@@ -37,21 +36,26 @@ def bundle_of_chat(chat_id: int) -> BundleRow | None:
         exported_by=row.exported_by,
         imported_at=row.imported_at,
         by=row.by_name,
-        trail=[
-            AuditRow(
-                id=0,
-                at=line.at,
-                by=line.by,
-                action=line.action,
-                target=line.target,
-                chat=chat_id,
-                command=line.command or None,
-                reason=line.reason,
-                result=line.result,
-                detail={},
-                ip="",
-                request_id="",
-            )
-            for line in row.audit_lines
-        ],
     )
+
+
+def bundle_trail(chat_id: int, incident_id: int) -> list[AuditRow]:
+    """The lines of the other server's trail that came with an incident, oldest first."""
+    row = ImportedBundle.objects.filter(chat_id=chat_id).first()
+    return [
+        AuditRow(
+            id=0,
+            at=line.at,
+            by=line.by,
+            action=line.action,
+            target=line.target,
+            chat=chat_id,
+            command=line.command or None,
+            reason=line.reason,
+            result=line.result,
+            detail={},
+            ip="",
+            request_id="",
+        )
+        for line in (row.audit_of(incident_id) if row else ())
+    ]

@@ -15,7 +15,7 @@ from ctxhealth.web.access import PageRequest, may_operate, member, refuse
 from ctxhealth.web.incidents_list import line_of, link, query_of, selects_of, tabs_of, which_of
 from ctxhealth.web.incidents_load import Incident, incident_of, stretch_of
 from ctxhealth.web.incidents_range import BadRange, asked_event
-from ctxhealth.web.views.reviews import moment_answer, review_context
+from ctxhealth.web.views.reviews import moment_answer, review_context, table_answer
 
 CHAIN = "chain"
 
@@ -73,6 +73,7 @@ def incident(request: PageRequest, incident_id: int) -> HttpResponse:
         **words_context(request, found),
         "here": f"?show={CHAIN}&" if zoomed else "?",
         "moment_url": f"moment/?show={CHAIN}" if zoomed else "moment/",
+        "table_url": f"table/?show={CHAIN}" if zoomed else "table/",
         "zoomed": zoomed,
         "zoomable": found.core is not None,
         "editing": request.GET.get("edit", ""),
@@ -92,6 +93,16 @@ def incident_moment(request: PageRequest, incident_id: int) -> HttpResponse:
         return moment_answer(request, found.chat, _shown(request, found))
     except BadRange as error:
         return HttpResponse(f"{error}.", status=400, content_type="text/plain")
+
+
+@require_safe
+@member
+def incident_table(request: PageRequest, incident_id: int) -> HttpResponse:
+    """What its axis draws, as a table."""
+    found = incident_or_404(incident_id)
+    within = _shown(request, found)
+    here = f"?show={CHAIN}&" if within is found.core else "?"
+    return table_answer(request, stretch_of(found.chat, within), here)
 
 
 def words_context(request: PageRequest, found: Incident) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def chat_review(request: PageRequest, chat_id: int) -> HttpResponse:
             **review_context(request, stretch, at or within.last),
             "here": address_of(request.GET),
             "moment_url": f"moment/{address_of(request.GET)}",
+            "table_url": f"table/{address_of(request.GET)}",
             "narrowed": narrowed(request.GET),
             "since": field_of(within.first_at),
             "until": field_of(within.last_at),
@@ -89,6 +90,33 @@ def chat_moment(request: PageRequest, chat_id: int) -> HttpResponse:
         return HttpResponse(f"{error}.", status=400, content_type="text/plain")
 
 
+@require_safe
+@member
+def chat_table(request: PageRequest, chat_id: int) -> HttpResponse:
+    """What the axis draws of a stretch, as a table."""
+    chat = _chat(chat_id)
+    try:
+        within = asked_range(request.GET, chat.id, chat.chat_seq)
+    except BadRange as error:
+        return refuse(request, f"{error}.", status=400)
+    if within is None:
+        raise Http404
+    return table_answer(request, stretch_of(chat, within), address_of(request.GET))
+
+
+def table_answer(request: PageRequest, stretch: Stretch, here: str) -> HttpResponse:
+    chat = stretch.chat
+    context = {
+        "nav": "incidents",
+        "chat": chat,
+        "title": chat.summary.title or chat.external_id,
+        "table": stretch.table,
+        "here": here,
+    }
+    partial = "incidents/inc/table_rows.html" if request.htmx else "incidents/table.html"
+    return render(request, partial, context)
+
+
 def moment_answer(request: HttpRequest, chat: ChatRow, within: Range) -> HttpResponse:
     """The fragment that the scrubber puts in place of the moment before."""
     seq = asked_event(request.GET, within)
@@ -112,7 +140,6 @@ def review_context(request: PageRequest, stretch: Stretch, at: int) -> dict[str,
         "chat": chat,
         "title": chat.summary.title or chat.external_id,
         "stretch": stretch,
-        "table": stretch.table,
         "moment": moment,
         "steps": steps_of(moment.seq, stretch.within, stretch.axis.moments()),
     }

@@ -71,6 +71,13 @@ class RealHost:
             process.send_signal(signal.SIGTERM)
             process.wait(20)
 
+    def again(self) -> None:
+        """Another process over the same root, with the same credentials."""
+        self.owner.close()
+        self.stop()
+        self.start()
+        self.owner = Owner(self.url, self.owner_credential)
+
     def issue(self, grants: tuple[str, ...], principal: str = "ctxhealth-bridge") -> str:
         wanted = [word for grant in grants for word in ("--grant", grant)]
         made: str = self._run("access", "issue", "--principal", principal, *wanted)["credential"]
@@ -85,7 +92,6 @@ class RealHost:
         return session
 
     def _connect_provider(self) -> None:
-        self._provider.script(MODEL)
         start = self.owner.ask("connection.catalog.query", kind="start")
         draft = {
             "slug": "fake", "name": "Fake", "providerType": "openai-compatible", "enabled": True,

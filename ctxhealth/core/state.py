@@ -150,6 +150,8 @@ class Intake(Part):
     rejects: int = 0
     reject_code: str | None = None
     unreadable: int = 0
+    conflicts: int = 0
+    conflict: str | None = None
 
 
 class CommandRecord(Part):

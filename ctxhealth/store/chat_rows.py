@@ -19,6 +19,8 @@ from ctxhealth.store.replay import replay
 from ctxhealth.store.states import Held, StateCache
 
 CHECKPOINT_EVERY = 256
+ACTIVE_MS = 24 * 3_600_000
+ACTIVE_CHATS = 100
 SEVERITY_RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2, None: 3}
 Row = tuple[int | str | bool | None, ...]
 _ENCODER = msgspec.json.Encoder()
@@ -130,6 +132,12 @@ def create(states: StateCache, stream: StreamHandle, external_id: str, at: int) 
     )
     states.put(held)
     return held
+
+
+def going_on(agent: int, now: int) -> list[int]:
+    """The agent's chats that had an event in the last day, newest first, a bounded number."""
+    rows = Chat.objects.filter(agent_id=agent, closed=False, last_event_at__gte=now - ACTIVE_MS)
+    return list(rows.order_by("-last_event_at", "id").values_list("id", flat=True)[:ACTIVE_CHATS])
 
 
 def link_parent(held: Held, parent: str) -> None:

@@ -30,6 +30,7 @@ Touched = tuple[Held, Changes, Rules]
 _COUNTED = frozenset({"gap", "command.progress"})
 # In place of a connection's number: the chat is reported by HTTP.
 POSTED = 2**62
+MOST_LOST = 2**53 - 1
 _LOCAL = threading.local()
 
 
@@ -162,11 +163,15 @@ class Unit:
         """In order; ``_odd`` collects the rare ones that somebody counts."""
         now, key = self.now, stream.stream
         touched = self._touched.setdefault(stream.agent, {})
+        told = False
         for intake in fresh:
             event, kind = intake.event, intake.kind
             rejected = intake.rejected is not None
             if rejected or kind in _COUNTED:
                 self._count(stream, intake)
+                if not told and not stream.read_only and _lost_anywhere(intake):
+                    told = True
+                    self._spread_gap(stream, fresh)
             name = event.chat
             at = event.ts if stream.read_only else now
             pk = chat_seq = None
@@ -196,6 +201,18 @@ class Unit:
             self.progress.append(Progress(stream.agent, event, self.now))
         else:
             self._odd.append(intake)
+
+    def _spread_gap(self, stream: StreamHandle, fresh: list[Intake]) -> None:
+        """What an agent dropped without saying of which chat may be missing in any of them."""
+        lost = [intake.event for intake in fresh if _lost_anywhere(intake)]
+        count = min(sum(event.count for event in lost if isinstance(event, Gap)), MOST_LOST)
+        reason = next((event.reason for event in lost if isinstance(event, Gap)), "")
+        text = f"{reason}; of this agent's chats it is not said which"[:200]
+        for chat in chat_rows.going_on(stream.agent, self.now):
+            self.append(
+                chat,
+                lambda seq, name: Gap(seq=seq, ts=self.now, chat=name, count=count, reason=text),
+            )
 
     def _connected(self, held: Held, stream: StreamHandle, conn_no: int, at: int) -> None:
         held.conn_no = conn_no
@@ -342,6 +359,12 @@ class Unit:
         """The transaction failed: forget what was folded in it."""
         for pk in self.changes:
             self.states.drop(pk)
+
+
+def _lost_anywhere(intake: Intake) -> bool:
+    """Whether the agent dropped something without saying of which chat."""
+    event = intake.event
+    return isinstance(event, Gap) and event.chat is None and intake.rejected is None
 
 
 def _published(held: Held, rules: Rules) -> tuple[Held, ChatChange]:

@@ -351,6 +351,13 @@ def window_unknown(on: bool) -> Story:
 
 
 @pair
+def conflict(on: bool) -> Story:
+    """An event came again with other content, or something else is noted."""
+    story = Story().opened()
+    return story.say("note", level="warning", text="event 3", code="conflict" if on else "other")
+
+
+@pair
 def gap(on: bool) -> Story:
     """The agent dropped events, or says a word about its outbox."""
     story = Story().opened().turn()

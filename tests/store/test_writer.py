@@ -45,6 +45,25 @@ def test_a_duplicate_batch_is_success_and_changes_nothing(sender: Sender) -> Non
     assert Event.objects.filter(stream__isnull=False).count() == len(events)
 
 
+def test_what_an_agent_lost_without_a_chat_is_told_in_its_chats_once_a_batch(
+    sender: Sender,
+) -> None:
+    at, other = connect_agent(), connect_agent("a2")
+    sender.send(at, [opened(1), message(2), opened(3, "c2"), message(4, "c2")])
+    sender.send(other, [opened(1, "d1"), message(2, "d1")])
+    lost = [event(seq, "gap", None, count=3, reason="outbox full") for seq in (5, 6)]
+    sender.send(at, [*lost, message(7), event(8, "gap", "c2", count=1, reason="too large")])
+    told = {
+        chat.external_id: [view.sentence for view in queries.chat_findings(chat.pk)
+                           if view.code == "gap"]
+        for chat in Chat.objects.all()
+    }  # fmt: skip
+    whole = "The agent dropped 6 events: outbox full; of this agent's chats it is not said which."
+    assert told == {"c1": [whole], "c2": ["The agent dropped 7 events: too large."], "d1": []}
+    sender.writer.stop()
+    assert verify().problems == []
+
+
 def test_nothing_behind_a_gap_is_stored(sender: Sender) -> None:
     at = connect_agent()
     receipt = sender.send(at, [opened(1), message(2), message(4), message(5)])
@@ -77,6 +96,8 @@ def test_a_conflict_keeps_the_first_and_is_noted_in_the_chat(sender: Sender) -> 
     assert receipt.conflicting == (2,)
     last = queries.chat_events(Chat.objects.get().pk)[-1]
     assert last.by_server and '"conflict"' in last.body
+    (finding,) = queries.chat_findings(Chat.objects.get().pk)
+    assert finding.code == "conflict" and "event 2 (" in finding.sentence
     assert verify().problems == []
 
 

@@ -32,7 +32,7 @@ _REPLIES = ("silent_empty", "nothing_visible", "repeating")
 _TURNS = ("stopped", "turns_failing")
 _TIME = ("hung", "unanswered", "agent_offline", "agent_late", "clock_skew")
 _PAIRS = ("broken_pairs", "lost_system", "lost_tail", "stale_tail")
-_INTAKE = ("gap", "rejected_events", "unreadable")
+_INTAKE = ("gap", "rejected_events", "conflict", "unreadable")
 
 _GROUPS: dict[str, tuple[str, ...]] = {
     "none": (),

@@ -31,6 +31,10 @@ def _unreadable(state: ChatState, t: Thresholds, at: int) -> Verdict:
     return (INFO, state.intake.unreadable) if state.intake.unreadable else None
 
 
+def _conflict(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    return (INFO, state.intake.conflicts, state.intake.conflict) if state.intake.conflicts else None
+
+
 DEFINITIONS = (
     Definition(
         code="gap",
@@ -55,6 +59,19 @@ DEFINITIONS = (
             f"{clip(text_of(facts[1]), 160)}."
         ),
         doc="Their tombstones stand in the log with the field and the reason.",
+    ),
+    Definition(
+        code="conflict",
+        state=State.DEGRADED,
+        title="Events came again with other content",
+        severity="info",
+        check=_conflict,
+        sentence=lambda facts: (
+            f"{plural(int_of(facts[0]), 'event')} came again with other content, last: "
+            f"{clip(text_of(facts[1]), 160)}."
+        ),
+        doc="The first one stays. The agent's outbox was put back, or two processes share one "
+        "name and epoch.",
     ),
     Definition(
         code="unreadable",

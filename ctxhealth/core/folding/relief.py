@@ -148,7 +148,11 @@ def _is_relieved(state: ChatState, view: AttemptView, share: float) -> bool | No
         measure = trigger_measure(state)
         if measure is None:
             return None
-        return not crosses(measure, limits.trigger, limits.trigger_inclusive)
+        if crosses(measure, limits.trigger, limits.trigger_inclusive):
+            return False
+        # Where the agent starts is learned from samples: a token below them is no relief.
+        learned = limits.trigger_source == "learned"
+        return not learned or _clearly_smaller(state, view, share) is not False
     return _clearly_smaller(state, view, share)
 
 

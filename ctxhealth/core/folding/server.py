@@ -20,6 +20,7 @@ from ctxhealth.wire.events import (
 
 UNREADABLE = frozenset({"unreadable_line", "unreadable"})
 REJECTED = frozenset({"rejected", "rejected_event"})
+CONFLICT = "conflict"
 
 
 def on_server_connected(state: ChatState, event: ServerConnected, context: Context) -> None:
@@ -85,6 +86,9 @@ def on_note(state: ChatState, event: Note, context: Context) -> None:
         intake.unreadable += event.count or 1
         _doubt_pairs(state)
         context.changes.facts = True
+    elif event.code == CONFLICT:
+        intake.conflicts += event.count or 1
+        intake.conflict = clip(event.text, TEXT)
     elif event.code in REJECTED:
         take_rejected(state, event.text)
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import sys
+import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 from ctxhealth.client import Chat, Reporter
@@ -122,6 +125,39 @@ def openai_async(url: str, chat: Chat) -> Any:
             return [whole.choices[0].message.content, text, observed.mistakes]
 
     return asyncio.run(run())
+
+
+@scenario
+def openai_times(url: str, chat: Chat) -> Any:
+    """Medians in milliseconds of 50 calls each, bare and under five servers, in turns."""
+    from openai import OpenAI
+
+    from ctxhealth.agents.openai_client import observe
+
+    silent = socket.create_server(("127.0.0.1", 0))
+    addresses = {
+        "up": None, "down": "http://127.0.0.1:9", "rubbish": url.removesuffix("/v1"),
+        "refusing": str(chat.reporter.status()["url"]),
+        "slow": f"http://127.0.0.1:{silent.getsockname()[1]}",
+    }  # fmt: skip
+    creates = {"bare": OpenAI(base_url=url, api_key="k").chat.completions.create}
+    reporters = []
+    for name, address in addresses.items():
+        client, found = OpenAI(base_url=url, api_key="k"), chat
+        if address is not None:
+            reporters.append(Reporter(address, "t", agent=name))
+            found = reporters[-1].chat("c")
+        observe(client, found)
+        creates[name] = client.chat.completions.create
+    times: dict[str, list[float]] = {name: [] for name in creates}
+    for _ in range(50):
+        for name, create in creates.items():
+            began = time.perf_counter()
+            create(model="m", messages=SAY)
+            times[name].append((time.perf_counter() - began) * 1_000)
+    for reporter in reporters:
+        reporter.close(0)
+    return {name: round(median(taken), 3) for name, taken in times.items()}
 
 
 @scenario

@@ -110,3 +110,29 @@ def langchain_callback(url: str, chat: Chat) -> Any:
     )
     cached = other.invoke("seven eight nine").content
     return [whole, text, said, cached, watch.mistakes]
+
+
+@scenario
+def langchain_fallback(url: str, chat: Chat) -> Any:
+    """The engine over LangChain's own messages; the agent goes on with what it leaves."""
+    from langchain.agents import create_agent
+
+    from ctxhealth.agents.message_fallback import Messages
+    from ctxhealth.agents.message_shapes import SHAPES
+    from ctxhealth.engine import apply_plan, plan_fallback
+
+    watch = middleware(chat)
+    agent = create_agent(_model(url), [], middleware=[watch])
+    messages: list[Any] = []
+    for text in ("one", "two", "three"):
+        messages = agent.invoke({"messages": [*messages, {"role": "user", "content": text}]})[
+            "messages"
+        ]
+    kept = Messages(SHAPES["langchain"], lambda text: len(text.split()))
+    history = kept.history(messages)
+    same = all(one is two for one, two in zip(kept.messages(history), messages, strict=True))
+    plan = plan_fallback(history, target=400, count=kept.count)
+    shorter = kept.messages(apply_plan(history, plan))
+    answered = agent.invoke({"messages": [*shorter, {"role": "user", "content": "four"}]})
+    fewer = kept.history(shorter).total("history") <= 400
+    return [same, fewer and bool(answered["messages"][-1].content), watch.mistakes]

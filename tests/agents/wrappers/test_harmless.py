@@ -47,7 +47,11 @@ def rubbish() -> Iterator[str]:
 
 
 def refused(server: Server) -> None:
-    server.on_hello = lambda ws, hello: ws.close(4403, "not yours") or False  # type: ignore[func-returns-value]
+    def close(ws: Any, hello: dict[str, Any]) -> bool:
+        ws.close(4403, "not yours")
+        return False
+
+    server.on_hello = close
 
 
 def slow(server: Server) -> None:

@@ -33,7 +33,7 @@ class Base:
 def _modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Just enough of the packages for a class to be derived from theirs."""
     thread = SimpleNamespace(id=None)
-    made = {
+    made: dict[str, dict[str, Any]] = {
         "langchain": {}, "langchain.agents": {},
         "langchain.agents.middleware": {"AgentMiddleware": Base},
         "langchain_core": {}, "langchain_core.callbacks": {"BaseCallbackHandler": Base},
@@ -41,7 +41,7 @@ def _modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     }  # fmt: skip
     for name, names in made.items():
         module = ModuleType(name)
-        module.__dict__.update(names, thread=thread)
+        vars(module).update({**names, "thread": thread})
         monkeypatch.setitem(sys.modules, name, module)
     yield
 
@@ -53,7 +53,7 @@ def _config(thread: Any) -> dict[str, Any]:
 
 
 def on_thread(name: str) -> None:
-    sys.modules["langgraph.config"].thread.id = name  # type: ignore[attr-defined]
+    vars(sys.modules["langgraph.config"])["thread"].id = name
 
 
 def ai(content: Any = "fine", **fields: Any) -> Any:

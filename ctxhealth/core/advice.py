@@ -32,7 +32,16 @@ _RUNTIMES = {
         "restore_backup": "Rewind the session to before the compaction, or start a new one",
         "no_summary": "Start a new session from what is needed of this one, or run /compact once "
         "the summarizer works again",
-    }
+    },
+    "maka": {
+        "compact_fallback": "Run /compact in the session while no turn runs, or start a new one "
+        "from what is needed of this one",
+        "clear_latch": "Stop the turn where it still runs, as its latch ends with it; then let "
+        "Maka compact",
+        "continue": "Send the unanswered message again in the session",
+        "no_summary": "Start a new session from what is needed of this one: Maka's compaction "
+        "always calls the summarizer, which fails",
+    },
 }
 
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from enum import Enum
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from helpers import extension, history, persist_chat
 from helpers.defer import DeferredTask
@@ -56,7 +56,7 @@ class UserMessage:
 
 
 class AgentContext:
-    _contexts: dict[str, AgentContext] = {}
+    _contexts: ClassVar[dict[str, AgentContext]] = {}
     _lock = threading.RLock()
 
     @extension.extensible

@@ -53,7 +53,7 @@ class Fallback:
                 self.backup = backups.save(self.agent, self.command.id, now_ms())
         if self.plan is None or self.mirror is None or not self.plan.steps:
             return
-        remake.apply(self.agent.history, self.mirror, self.plan, host.count)
+        remake.apply(self.agent.history, self.mirror, self.plan)
         let_go(self.agent)
         save_chat(self.context)
 
@@ -88,7 +88,9 @@ class Fallback:
                 target, _ = target_of(self.book.chat.facts, history, _HISTORY)
             except ValueError as error:
                 raise Refused("unsupported", f"{error}; give a target") from error
-        self.plan = plan_fallback(history, target=target, rules=self.rules, count=host.count)
+        self.plan = plan_fallback(
+            history, target=target, rules=self.rules, count=host.count_message
+        )
 
     def _open(self) -> None:
         before = self.plan.before if self.plan is not None else None
@@ -184,7 +186,7 @@ def repair(station: Station, command: CommandContext, context: Any, agent: Any) 
         command.start()
         latches.end_background(book, agent, command.id)
         made = mirror_of(book, agent)
-        _, told["repair"] = repair_pairs(made.history, count=host.count)
+        _, told["repair"] = repair_pairs(made.history, count=host.count_message)
         told["signature"] = made.signature
         if told["repair"].changed:
             told["backup"] = backups.save(agent, command.id, now_ms())

@@ -33,13 +33,13 @@ class _Before:
     messages: list[tuple[Any, str, int]] = field(default_factory=list)
 
 
-def apply(source: Any, mirror: Mirror, plan: Plan, count: Callable[[str], int]) -> None:
+def apply(source: Any, mirror: Mirror, plan: Plan) -> None:
     """Change ``source`` as planned over its ``mirror``. Raises Lost, with nothing changed."""
     before = _Before(
         list(source.bulks), list(source.topics), list(source.current.messages), message_ids(source)
     )
     try:
-        _Work(source, mirror, plan, count, before).run()
+        _Work(source, mirror, plan, before).run()
         missing = set(before.ids) - set(message_ids(source))
         if missing:
             raise Lost(f"{len(missing)} messages would have been lost")
@@ -56,10 +56,8 @@ def _undo(source: Any, before: _Before) -> None:
 
 
 class _Work:
-    def __init__(
-        self, source: Any, mirror: Mirror, plan: Plan, count: Callable[[str], int], before: _Before
-    ) -> None:
-        self.source, self.mirror, self.plan, self.count = source, mirror, plan, count
+    def __init__(self, source: Any, mirror: Mirror, plan: Plan, before: _Before) -> None:
+        self.source, self.mirror, self.plan = source, mirror, plan
         self.before = before
         module = sys.modules[type(source).__module__]
         self.new_bulk: Callable[[], Any] = lambda: module.Bulk(history=source)
@@ -73,8 +71,10 @@ class _Work:
         self.kept = {item.id for topic in (*result.topics, result.current) for item in topic.items}
 
     def run(self) -> None:
-        bulks = self._bulks()
-        topics = [self._topic(topic) for topic in self.plan.result.topics]
+        opened = [topic for topic in self.plan.result.topics if topic.id in self.mirror.bulks]
+        past = [topic for topic in self.plan.result.topics if topic.id not in self.mirror.bulks]
+        bulks = [*self._bulks(), *map(self._opened, opened)]
+        topics = [self._topic(topic) for topic in past]
         current = self._messages(self.plan.result.current)
         self.source.bulks, self.source.topics = bulks, topics
         self.source.current.messages = current
@@ -89,15 +89,36 @@ class _Work:
         made.messages = self._messages(topic)
         return made
 
+    def _opened(self, topic: Topic) -> Any:
+        """What is left of a blank bulk: blank still, so it sends what lies inside, as it is.
+
+        The engine calls it a topic; but a topic here holds messages only, no nested bulk.
+        """
+        made = self.new_bulk()
+        for item in topic.items:
+            nested = self.mirror.bulks.get(item.id)
+            if nested is not None:
+                same = item.text == self.texts.get(item.id)
+                made.records.append(nested if same else self._shortened(nested, item.text or ""))
+                continue
+            if not made.records or hasattr(made.records[-1], "records"):
+                made.records.append(self.new_topic())
+            made.records[-1].messages.append(self._message(item.id, item.text))
+        return made
+
+    def _shortened(self, bulk: Any, text: str) -> Any:
+        made = self.new_bulk()
+        made.records, made.summary = [bulk], text
+        return made
+
     def _messages(self, topic: Topic) -> list[Any]:
         return [self._message(item.id, item.text) for item in topic.items]
 
     def _message(self, name: str, text: str | None) -> Any:
-        message = self.mirror.messages.get(name)
-        if message is None or hasattr(message, "messages"):
-            # The summary of a whole bulk or topic, sent as a message of its own from now on.
-            found: Any = self.mirror.bulks.get(name, message)
-            return self.new_message(ai=False, content=text or str(found.summary))
+        message = self.mirror.messages[name]
+        if hasattr(message, "messages"):
+            # The summary of a whole topic, sent as a message of its own from now on.
+            return self.new_message(ai=False, content=text or str(message.summary))
         if text is not None and text != self.texts.get(name):
             self.before.messages.append((message, message.summary, message.tokens))
             message.set_summary(text)
@@ -202,5 +223,6 @@ class _Work:
 
     def _leftover(self) -> list[Any]:
         """Messages that no extract could shrink and that were evicted as they were."""
-        names = [name for step in self._steps(5) for name in step.touched]
-        return self._topic_of([name for name in names if name in self.mirror.messages])
+        bulks = {*self._order(self._folded()), *(bulk.id for bulk in self.mirror.history.bulks)}
+        names = [name for step in self._steps(5) for name in step.touched if name not in bulks]
+        return self._topic_of(names)

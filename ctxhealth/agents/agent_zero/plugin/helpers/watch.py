@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import calls, life, messages, passes, safe_points, turns
+from . import builds, calls, life, messages, safe_points, turns
 from .books import Station, runtime, station
 
 Taker = Callable[[Station, Any, dict[str, Any]], None]
@@ -26,9 +26,9 @@ _TAKERS: dict[str, Taker] = {
     "monologue_ended": turns.monologue_ended,
     "message_added": messages.message_added,
     "warning_added": messages.warning_added,
-    "prompt_begun": passes.prompt_begun,
-    "prompt_ended": passes.prompt_ended,
-    "wait_ended": passes.wait_ended,
+    "prompt_begun": builds.prompt_begun,
+    "prompt_ended": builds.prompt_ended,
+    "wait_ended": builds.wait_ended,
     "chat_call_begun": calls.chat_call_begun,
     "chat_call_ended": calls.chat_call_ended,
     "utility_begun": calls.utility_begun,
@@ -58,7 +58,7 @@ async def passed(point: str, agent: Any) -> None:
         now = station()
         if now is not None and agent is not None:
             if point == "before_wait":
-                passes.before_wait(now, agent)
+                builds.before_wait(now, agent)
             await safe_points.pick_up(agent)
     except Exception as error:
         swallow(point, error)

@@ -6,11 +6,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from typing import Any
+from typing import Any, ClassVar
 
 
 class EventLoopThread:
-    _made: dict[str, EventLoopThread] = {}
+    _made: ClassVar[dict[str, EventLoopThread]] = {}
     _lock = threading.Lock()
 
     def __new__(cls, thread_name: str = "Background") -> EventLoopThread:

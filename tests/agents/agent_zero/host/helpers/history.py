@@ -11,8 +11,9 @@ import json
 import uuid
 from typing import Any
 
-from helpers import tokens
 from plugins._model_config.helpers import model_config
+
+from helpers import tokens
 
 SUMMARY_PROMPT = "fw.topic_summary.sys.md"
 
@@ -130,9 +131,7 @@ class History:
         return self.current.get_tokens()
 
     def get_tokens(self) -> int:
-        return (
-            self.get_bulks_tokens() + self.get_topics_tokens() + self.get_current_topic_tokens()
-        )
+        return self.get_bulks_tokens() + self.get_topics_tokens() + self.get_current_topic_tokens()
 
     def is_over_limit(self) -> bool:
         return self.get_tokens() > self._get_ctx_size_for_history()

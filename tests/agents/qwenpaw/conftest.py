@@ -16,6 +16,8 @@ from ctxhealth.agents.qwenpaw.plugin import plugin as entry
 from ctxhealth.agents.qwenpaw.plugin.binding import Binding
 from ctxhealth.client import limits
 from tests.agents.qwenpaw import host
+from tests.agents.qwenpaw.scene import Scene, opened
+from tests.agents.qwenpaw.world import World
 from tests.client.server import TOKEN, Server, eventually, running
 
 _numbers = itertools.count(1)
@@ -38,7 +40,7 @@ class Stage:
     """One QwenPaw with the plugin in it. ``say`` holds a turn to its end."""
 
     def __init__(self, server: Server, folder: Path, bound: Binding, **settings: Any) -> None:
-        self.server, self.world = server, host.World()
+        self.server, self.world = server, World()
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
@@ -132,3 +134,16 @@ def make(
     yield makes
     for stage in makes.made:
         stage.stop()
+
+
+@pytest.fixture(scope="session")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One QwenPaw for all tests of the real thing: it takes a minute to start."""
+    with opened(tmp_path_factory.mktemp("qwenpaw")) as scene:
+        yield scene
+
+
+@pytest.fixture
+def scene(stage: Scene) -> Scene:
+    stage.reset()
+    return stage

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ctxhealth.agents.qwenpaw.plugin import integration
-from ctxhealth.agents.qwenpaw.plugin import plugin as entry
 from ctxhealth.agents.qwenpaw.plugin.attempts import Attempt
 from ctxhealth.agents.qwenpaw.plugin.calls import Call
 from ctxhealth.agents.qwenpaw.plugin.integration import Integration
 from ctxhealth.agents.qwenpaw.plugin.patches import Patches
+from ctxhealth.agents.qwenpaw.plugin.sdk import client
 from ctxhealth.agents.qwenpaw.plugin.watch import Watch
 from tests.agents.qwenpaw import host
 from tests.agents.qwenpaw.host import LOGGER, Msg, says
@@ -134,7 +134,7 @@ def test_without_a_server_the_turn_is_the_same(make: Any, server: Server) -> Non
 def test_a_start_that_fails_leaves_the_host_as_it_was(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entry.client, "Reporter", _boom)
+    monkeypatch.setattr(client, "Reporter", _boom)
     stage = make.unconnected()
     stage.world.model.replies = [says("fine")]
     assert _text(stage.say("s", "hello")) == "fine"

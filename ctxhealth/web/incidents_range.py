@@ -28,14 +28,17 @@ def asked_range(query: Mapping[str, str], chat_id: int, head: int) -> Range | No
         return None
     first, last = (_event(query, name) for name in _BY_EVENT)
     since, until = (_moment(query, name) for name in _BY_MOMENT)
+    if since is not None and until is not None and since > until:
+        raise BadRange("until: must not be before since")
     if since is not None:
         first = seq_at(chat_id, since - 1, whole) + (since > whole.first_at)
     if until is not None:
         last = seq_at(chat_id, until, whole)
     first, last = first or whole.first, last or whole.last
-    if first > last:
-        raise BadRange("until: must not be before since, and an event must lie between")
-    return range_of(chat_id, first, last)
+    if first > last and since is None and until is None:
+        raise BadRange("last: must not be before first")
+    # Between two moments without an event: the events on either side of them.
+    return range_of(chat_id, min(first, last), max(first, last))
 
 
 def narrowed(query: Mapping[str, str]) -> bool:

@@ -10,7 +10,7 @@ from ctxhealth.wire.limits import EVENT_BYTES
 
 FORMAT = "ctxhealth.bundle"
 VERSION = 1
-MOST_BYTES = 96 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
 MOST_EVENTS = 200_000
 MOST_COMMANDS = 2_000
 MOST_NOTES = 1_000

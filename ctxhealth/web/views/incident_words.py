@@ -59,7 +59,7 @@ def verdict(request: PageRequest, incident_id: int) -> HttpResponse:
 @member
 def own(request: PageRequest, incident_id: int) -> HttpResponse:
     """Take it, hand it to somebody (``to``), or let go of it (``to`` empty)."""
-    name = request.POST.get("to", "")
+    name = request.POST.get("to", "").replace("\x00", "")
     person = queries.person_get(username=name) if name else None
     if name and person is None:
         messages.error(request, f"There is nobody called {name[:60]}.")

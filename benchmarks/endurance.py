@@ -38,11 +38,25 @@ RESULTS = ROOT / "benchmarks" / "results" / "endurance.json"
 WARM_SHARE = 0.25  # of the run, before the slope is judged
 SHARE_OF_NOISE = 0.02  # growth below this share of the mean is noise whatever its error
 BUSY = "busy"
+CALM = 110_000  # tokens at which a chat compacts
 PAGES = (("board", "/"), ("chat", "/chats/1/"))
 READ = {"DOM nodes": "Nodes", "JS heap": "JSHeapUsedSize", "listeners": "JSEventListeners"}
 LISTEN = """
 window.ctxReports = [];
 document.addEventListener("securitypolicyviolation", (e) => ctxReports.push(e.violatedDirective));
+window.ctxShifts = [];
+new PerformanceObserver((list) => { for (const e of list.getEntries())
+  if (!e.hadRecentInput) ctxShifts.push([e.startTime, e.value]); })
+  .observe({type: "layout-shift", buffered: true});
+"""
+# The worst window of a page's shifts, as the web vital has it: at most 5 s, gaps below 1 s.
+WORST_SHIFT = """
+() => { let worst = 0, sum = 0, began = 0, last = -Infinity;
+  for (const [at, value] of ctxShifts) {
+    if (at - last > 1000 || at - began > 5000) { began = at; sum = 0; }
+    sum += value; last = at; worst = Math.max(worst, sum);
+  }
+  return worst; }
 """
 
 
@@ -52,7 +66,8 @@ Outage = Callable[[Server, Wire, "list[Tab]"], list[Row]]
 class Plan(NamedTuple):
     """``seconds`` of traffic at ``rate`` events a second over ``chats``; a sample each ``every``.
 
-    ``outages``: whether the server is killed and the wire falls silent on the way.
+    ``outages``: whether the server is killed and the wire falls silent on the way. ``lived``:
+    turns of the watched chat before.
     """
 
     seconds: float
@@ -60,14 +75,19 @@ class Plan(NamedTuple):
     chats: int = 60
     every: float = 10.0
     outages: bool = True
+    lived: int = 700
 
 
-def run(plan: Plan | None = None) -> list[Row]:
-    """Two minutes where nothing else is asked."""
-    plan = plan or Plan(120.0)
+def run() -> list[Row]:
+    """Two minutes of it."""
+    return endure(Plan(120.0))[0]
+
+
+def endure(plan: Plan) -> tuple[list[Row], list[Tab]]:
+    """What came of it, and the tabs with their samples."""
     chromium = tools.chromium()
     if chromium is None:
-        return [row("endurance (no Chromium here)", 0.0, "")]
+        return [row("endurance (no Chromium here)", 0.0, "")], []
     with server() as running, contextlib.closing(Wire(running.port)) as wire:
         token = running.answer["tokens"]["agents"]
         with (
@@ -77,7 +97,9 @@ def run(plan: Plan | None = None) -> list[Row]:
             return _watch(running, wire, chromium, work, plan)
 
 
-def _watch(running: Server, wire: Wire, chromium: Path, work: Work, plan: Plan) -> list[Row]:
+def _watch(
+    running: Server, wire: Wire, chromium: Path, work: Work, plan: Plan
+) -> tuple[list[Row], list[Tab]]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -91,7 +113,7 @@ def _watch(running: Server, wire: Wire, chromium: Path, work: Work, plan: Plan) 
         rows = [row("endurance: events reported", work.sent, "", None, lasted)]
         rows += [found for tab in tabs for found in tab.rows()]
         browser.close()
-    return [*rows, *outages]
+    return [*rows, *outages], tabs
 
 
 def _signed_in(browser: Any, running: Server, wire: Wire) -> Any:
@@ -109,7 +131,7 @@ def _live_through(running: Server, wire: Wire, tabs: list[Tab], plan: Plan) -> l
     troubles: list[tuple[float, Outage]] = [(0.45, _killed), (0.7, _silent)] if plan.outages else []
     rows: list[Row] = []
     for tab in tabs:
-        tab.until("on")
+        tab.settled()
     while (passed := time.monotonic() - began) < plan.seconds:
         if troubles and passed >= troubles[0][0] * plan.seconds:
             rows += _through(troubles.pop(0)[1], running, wire, tabs)
@@ -195,10 +217,20 @@ class Tab:
         values = {each["name"]: float(each["value"]) for each in found}
         self.samples.append((at, {said: values[name] for said, name in READ.items()}))
 
+    def settled(self) -> None:
+        """What was loaded has been drawn: from here on shifts are those of live updates."""
+        self.until("on")
+        self.page.wait_for_timeout(1_000)
+        self.page.evaluate("() => { ctxShifts.length = 0; }")
+
+    def worst_shift(self) -> float:
+        return float(self.page.evaluate(WORST_SHIFT))
+
     def rows(self) -> list[Row]:
         reports = self.page.evaluate("() => ctxReports")
         return [
             *(self._growth(said) for said in READ),
+            row(f"{self.name}: layout shift, worst window", self.worst_shift(), "", 0.02),
             row(f"{self.name}: policy reports and console errors",
                 len(reports) + len(self.complaints), "", 0.0, "; ".join(self.complaints)[:300]),
         ]  # fmt: skip
@@ -229,24 +261,29 @@ def growth(points: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 class Work:
-    """Chats that live: turns, requests, now and then a compaction or a failed one.
+    """Chats that live and stay well: turns, requests, now and then a compaction.
 
     A fifth of the events belongs to the first chat, the one that is watched; it has lived long
-    enough before that every cap of its page is reached.
+    enough before that every cap of its page is reached, and the others have compacted once, so
+    that their rows show everything that a row can.
     """
 
     def __init__(self, agent: Any, plan: Plan) -> None:
         self.sent = 0
         self._rate = plan.rate
         self._chance = random.Random(5)
+        self._loads: dict[Any, int] = {}
         self._stopping = threading.Event()
         facts = {"model": "endurance-model", "window": 200_000}
         self._busy = agent.chat(BUSY, title="The busy one", **facts)
-        for _ in range(700):
+        for _ in range(plan.lived):
             self._turn(self._busy)
         assert agent.flush(60)
         names = [f"calm-{n}" for n in range(plan.chats)]
         self._calm = [agent.chat(name, title=f"Chat {name}", **facts) for name in names]
+        for chat in self._calm:
+            self._turn(chat, compacts=True)
+        assert agent.flush(60)
         self._thread = threading.Thread(target=self._report, daemon=True)
 
     def __enter__(self) -> Work:
@@ -273,9 +310,9 @@ class Work:
             self._turn(chat)
             yield
 
-    def _turn(self, chat: Any) -> None:
-        """Five events, and two more where the chat compacts."""
-        load = 20_000 + self._chance.randrange(140_000)
+    def _turn(self, chat: Any, *, compacts: bool = False) -> None:
+        """Five events, and two more where the chat compacts; its load grows from turn to turn."""
+        load = self._loads[chat] = self._loads.get(chat, 20_000) + self._chance.randrange(9_000)
         turn = chat.turn_started()
         chat.message_added(role="user", tokens=200, text="and on it goes", turn=turn)
         request = chat.request_sent(local=load)
@@ -283,10 +320,10 @@ class Work:
         chat.model_replied(request, usage=usage, content={"text_chars": 900}, finish="stop")
         chat.turn_ended(turn, "answered")
         self.sent += 5
-        if self._chance.random() < 0.1:
+        if compacts or load > CALM:
+            self._loads[chat] = 20_000
             attempt = chat.compaction_started(before=load, scope="prompt")
-            after = load // 2 if self._chance.random() < 0.7 else load
-            chat.compaction_finished(attempt, "compacted", before=load, after=after, scope="prompt")
+            chat.compaction_finished(attempt, "done", before=load, after=20_000, scope="prompt")
             self.sent += 2
 
 
@@ -297,10 +334,14 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=50)
     parser.add_argument("--chats", type=int, default=60)
     options = parser.parse_args()
-    rows = run(Plan(options.minutes * 60, options.rate, options.chats))
+    rows, tabs = endure(Plan(options.minutes * 60, options.rate, options.chats))
     print(table(rows))
     options.json.parent.mkdir(exist_ok=True)
-    options.json.write_text(json.dumps([found.as_dict() for found in rows], indent=2) + "\n")
+    found = {
+        "rows": [each.as_dict() for each in rows],
+        "samples": {t.name: t.samples for t in tabs},
+    }
+    options.json.write_text(json.dumps(found, indent=1) + "\n")
     return 0
 
 

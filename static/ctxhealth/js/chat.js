@@ -15,8 +15,10 @@
     wanted = false;
     try {
       await htmx.ajax("GET", `${url}?after=${newest()}`, { target: list, swap: "afterbegin" });
-      for (const row of [...list.querySelectorAll(".ev")].slice(MAX)) row.remove();
-    } finally { setTimeout(() => { busy = false; fetchNew(); }, 1000); }
+      // With the blanks between the rows: a page that stays open must not gather them.
+      const last = list.querySelectorAll(".ev")[MAX - 1];
+      while (last?.nextSibling) last.nextSibling.remove();
+    } catch { /* what failed is said in the page; the next change tries again */ } finally { setTimeout(() => { busy = false; fetchNew(); }, 1000); }
   };
   document.addEventListener("ctx:frame", (e) => { if (e.detail.type === "moved" && e.detail.chat_seq > newest()) { wanted = true; fetchNew(); } });
   list.addEventListener("mouseleave", () => fetchNew());

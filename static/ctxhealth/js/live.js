@@ -163,7 +163,7 @@
       if (!dialog.open) dialog.showModal();
       const first = dialog.querySelector("[name=reason]") || dialog.querySelector("[data-close]");
       if (first) first.focus();
-    });
+    }, () => { /* said in the page */ });
   };
   document.addEventListener("click", (e) => {
     const link = e.target.closest("a[data-dialog]");
@@ -173,7 +173,7 @@
     if (open) { document.querySelector(open.dataset.open).showModal(); return; }
     if (e.target === dialog || e.target.id === "help") e.target.close();
   });
-  dialog?.addEventListener("close", () => { byId("dialog-body").replaceChildren(); if (opener && document.contains(opener)) opener.focus(); });
+  dialog?.addEventListener("close", () => { byId("dialog-body").replaceChildren(); const back = opener?.isConnected ? opener : opener && document.querySelector(`a[data-dialog][href="${CSS.escape(opener.getAttribute("href"))}"]`); back?.focus(); });
   window.ctxOpenDialog = openDialog;
 
   // Selects of a filter form apply at once.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,10 @@ from tests.client.server import TOKEN, Server
 from tests.client.server import running as serving
 
 _numbers = itertools.count(1)
+PACKAGES = [
+    "openai", "anthropic", "langchain", "langgraph", "langchain-openai", "langchain-anthropic",
+    "websockets",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +40,19 @@ def chat(server: Server) -> Iterator[Chat]:
     yield reporter.chat("c", window=1_000)
     server.stop()
     reporter.close(0)
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the newest packages; a counted skip where they cannot be had."""
+    folder = tmp_path_factory.mktemp("packages")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    command = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    if done.returncode:
+        pytest.skip(f"needs {', '.join(PACKAGES)} from PyPI: {done.stderr.strip()[-200:]}")
+    return python
 
 
 def told(server: Server, chat: Chat) -> list[dict[str, Any]]:

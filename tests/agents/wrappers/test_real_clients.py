@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,10 +29,6 @@ from tests.client.server import TOKEN, Server
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = [
-    "openai", "anthropic", "langchain", "langgraph", "langchain-openai", "langchain-anthropic",
-    "websockets",
-]  # fmt: skip
 TOO_LONG = Refusal(400, "", "prompt is too long: 213462 tokens > 200000 maximum")
 CALL = Answer("", calls=(("look", {"place": "home"}),))
 SCRIPTS: dict[str, tuple[list[Step], Any]] = {
@@ -63,19 +58,6 @@ SCRIPTS: dict[str, tuple[list[Step], Any]] = {
     "langchain_async": ([says("hi")], ["hi", 0]),
     "langchain_fallback": ([says("word " * 300)] * 4, [True, True, 0]),
 }
-
-
-@pytest.fixture(scope="session")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the newest packages; a counted skip where they cannot be had."""
-    folder = tmp_path_factory.mktemp("packages")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    python = folder / "bin" / "python"
-    command = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
-    if done.returncode:
-        pytest.skip(f"needs {', '.join(PACKAGES)} from PyPI: {done.stderr.strip()[-200:]}")
-    return python
 
 
 @pytest.fixture

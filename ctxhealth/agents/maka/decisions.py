@@ -62,6 +62,12 @@ def _silent(to: Telling, turn: Turn, ts: int, decision: Frame, budget: Frame, us
     """One without a summarizer call: nothing could be folded, or the oldest turns were left out."""
     word, active = str(decision.get("decision")), decision.get("stage") == "activeStep"
     if word == "replaced":
+        if active and turn.untraced:
+            folds.without_calls(
+                to, turn, ts, word, reason=str(decision.get("reason") or word), scope="history",
+                before=decision.get("estimatedTokensBefore"),
+                after=decision.get("estimatedTokensAfter"),
+            )  # fmt: skip
         return
     reason = str(decision.get("failOpenReason") or decision.get("reason") or "unknown")
     if active:

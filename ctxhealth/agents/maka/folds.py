@@ -37,7 +37,7 @@ def begin(to: Telling, turn: Turn, step: Frame, attempt: Frame) -> Fold:
 
 def called(fold: Fold, attempt: Frame) -> None:
     """One summarizer call ended."""
-    fold.calls += 1
+    fold.calls = (fold.calls or 0) + 1
     fold.error = summary_error(attempt)
     fold.detail = attempt.get("providerCode")
     for name, key in (("input", "inputTokens"), ("output", "outputTokens")):
@@ -157,6 +157,8 @@ def _without_calls(
     number = len(turn.folds)
     name = f"fold-{turn.id}-{number}"
     fold = turn.fold = Fold(name, trigger or _trigger(turn), _phase(turn), before)
+    # Calls that were not told are not known to be none.
+    fold.calls = None if turn.untraced else 0
     to.tell(
         "compaction.started", ts, attempt=name, trigger=fold.trigger, phase=fold.phase,
         before=before, scope="history" if turn.bare else "prompt",

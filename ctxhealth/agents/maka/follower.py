@@ -20,6 +20,7 @@ DAY_MS = 86_400_000
 # Twenty connections; of more sessions the newest are followed.
 MOST_SESSIONS = 20 * CHATS_A_CONNECTION
 _CATALOG_S = 1.0
+_DECIDED = 256
 _GONE = ("not_found", "session_archived")
 Tell = Callable[[list[Event], list[places.Statement]], None]
 
@@ -41,6 +42,8 @@ class Follower:
         self._unread: set[str] = set()
         self.links: list[Link] = []
         self.troubles: set[str] = set()
+        # (session, turn) -> what became of a compaction that somebody asked for.
+        self.decided: dict[tuple[str, str], Frame] = {}
 
     # -- the line to the host
 
@@ -213,8 +216,14 @@ class Follower:
     def _file(self, known: Known, pulled: Pulled) -> None:
         before = known.saved()
         events = look(known, self._epoch, pulled)
+        decided, known.outcomes = known.outcomes, {}
         if events or known.saved() != before:
             self._tell(events, [places.keep(known)])
+        # Who waits for it answers the operator: after the events that it rests on.
+        for turn, outcome in decided.items():
+            self.decided[known.id, turn] = outcome
+            if len(self.decided) > _DECIDED:
+                del self.decided[next(iter(self.decided))]
 
 
 def _readable(item: Frame) -> bool:

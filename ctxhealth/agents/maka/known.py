@@ -30,7 +30,7 @@ class Fold:
     trigger: str
     phase: str
     before: int | None
-    calls: int = 0
+    calls: int | None = 0
     input: int | None = None
     output: int | None = None
     error: str | None = None
@@ -45,7 +45,8 @@ class Turn:
     """``bare``: begun without a message, as a compaction that somebody asked for.
 
     ``told``: ``turn.started`` was sent. ``folds``: (attempt, error, stage) of those that ended.
-    ``overflowed``: its last request did, and nothing was tried since.
+    ``overflowed``: its last request did, and nothing was tried since. ``untraced``: it is too
+    long for the host to tell its requests.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Turn:
     waits: bool = False
     spoke: bool = False
     overflowed: bool = False
+    untraced: bool = False
     requests: int = 0
     pairs: int = 0
     attempts: list[str] = field(default_factory=list)

@@ -92,8 +92,7 @@ class Orders:
 
     def _decision(self, session: str, turn: str) -> Frame | None:
         follower = self._follower()
-        known = follower.known.get(session) if follower else None
-        return known.outcomes.get(turn) if known else None
+        return follower.decided.get((session, turn)) if follower else None
 
     # -- stop
 

@@ -12,6 +12,8 @@ from ctxhealth.agents.maka.known import Known
 from ctxhealth.agents.maka.session import Pulled
 
 _SUMMARIZERS = ("history_compact", "semantic_compact")
+# These are of the whole connection, not of one question.
+_LOUD = ("unauthorized", "host_draining")
 
 
 class Puller:
@@ -55,7 +57,7 @@ class Puller:
         for turn in turns:
             if turn in self._known.ended:
                 continue
-            trace = self._trace(turn)
+            trace = self._trace(turn, pulled)
             if trace is not None:
                 pulled.traces[turn] = trace
                 found = self._checkpoints(trace) if self._folds(trace) else None
@@ -66,17 +68,25 @@ class Puller:
     def _now(self, pulled: Pulled) -> Pulled:
         pulled.root = self._subscription.root
         known = self._known
-        if pulled.messages or pulled.traces or not known.opened:
+        if pulled.messages or pulled.traces or pulled.untraced or not known.opened:
             found = self._ask("context.diagnostics.query", sessionId=self._session)
             pulled.diagnostics = found
         return pulled
 
-    def _trace(self, turn: str) -> Frame | None:
-        """None where the host has none yet, or it is too large for the host to tell."""
-        found = self._ask(
-            "execution.inspect.query", kind="turn_trace", sessionId=self._session, turnId=turn
-        )
-        return None if found is None else found["turn"]
+    def _trace(self, turn: str, pulled: Pulled) -> Frame | None:
+        """None where the host has none yet; a long turn's is too large for it to tell."""
+        try:
+            found = self._link.ask(
+                "execution.inspect.query", kind="turn_trace", sessionId=self._session, turnId=turn
+            )
+        except HostSaid as error:
+            if error.code in _LOUD:
+                raise
+            if error.code == "invalid_request":
+                pulled.untraced.add(turn)
+            return None
+        trace: Frame = found["turn"]
+        return trace
 
     def _folds(self, trace: Frame) -> bool:
         """Whether there are summarizer calls in it that were not told yet."""
@@ -106,6 +116,6 @@ class Puller:
         try:
             return self._link.ask(operation, **fields)
         except HostSaid as error:
-            if error.code in ("unauthorized", "host_draining"):
+            if error.code in _LOUD:
                 raise
             return None

@@ -24,13 +24,15 @@ _SAID = ("user", "assistant", "tool_call", "tool_result")
 @dataclass
 class Pulled:
     """One look at a session. ``traces``: turn -> its trace. ``checkpoints``: turn -> ids written
-    in it, absent where nobody asked. ``root``: the root turn's snapshot, the newest."""
+    in it, absent where nobody asked. ``untraced``: turns whose trace the host does not tell, as
+    they are too long. ``root``: the root turn's snapshot, the newest."""
 
     at: int
     item: Frame | None = None
     messages: list[tuple[int, Frame]] = field(default_factory=list)
     traces: dict[str, Frame] = field(default_factory=dict)
     checkpoints: dict[str, list[str]] = field(default_factory=dict)
+    untraced: set[str] = field(default_factory=set)
     diagnostics: Frame | None = None
     root: Frame | None = None
 
@@ -57,6 +59,7 @@ class _Look:
         turn = known.turn
         if turn is not None:
             self._requests(turn, None)
+            self._newest(turn)
         self._turns.settle()
         if pulled.diagnostics is not None and pulled.diagnostics.get("status") == "available":
             compose(self._to, pulled.diagnostics)
@@ -107,6 +110,8 @@ class _Look:
         # What Maka writes at a turn's end speaks of all its requests.
         last = ends or kind in ("token_usage", "system_note")
         self._requests(turn, None if last else int(message["ts"]), ended=last)
+        if last:
+            self._newest(turn)
         if kind in _SAID:
             self._turns.message(turn, message)
         elif kind == "token_usage":
@@ -153,6 +158,12 @@ class _Look:
             name = f"{attempt['attemptId']}{'' if act == 'sent' else '.'}"
             turn.attempts.append(name)
             getattr(self._turns, act)(turn, step, attempt)
+
+    def _newest(self, turn: Turn) -> None:
+        """Of a turn that is too long for a trace the newest request alone is known."""
+        found = self._pulled.diagnostics or {}
+        if turn.id in self._pulled.untraced and found.get("status") == "available":
+            self._turns.newest(turn, found)
 
     def _acts(self, turn: Turn) -> Iterator[tuple[int, str, Frame, Frame]]:
         """(time, sent or settled, step, attempt), each once, in order of time."""

@@ -144,6 +144,28 @@ class Turns:
         if fields["usage"] is not None:
             self._known.load = attempt["inputTokens"]
 
+    def newest(self, turn: Turn, found: Frame) -> None:
+        """One request by ``context.diagnostics``: no output, no content, but its size."""
+        at, tokens = int(found.get("completedAt") or 0), found.get("inputTokens")
+        if not turn.untraced:
+            turn.untraced = True
+            self._to.note(
+                at, "This turn is too long for Maka to tell all its requests: from here on the "
+                "newest one is shown, and compactions at the turn's end.", code="untraced",
+            )  # fmt: skip
+        if at <= self._known.answered_at:
+            return
+        self._release(turn)
+        self._known.answered_at = at
+        turn.requests += 1
+        usage = {"dialect": "openai", "input": tokens, "cache_read":
+                 found.get("cacheReadInputTokens")} if tokens else None  # fmt: skip
+        self._known.load = tokens or self._known.load
+        request = f"newest-{at}"
+        self._to.tell("request.sent", at, request=request)
+        self._to.tell("model.replied", at, request=request, usage=usage,
+                      model=found.get("modelId"))  # fmt: skip
+
     def awaits_calls(self, turn: Turn) -> bool:
         """Whether the last reply called tools that the transcript does not show yet."""
         held = turn.held

@@ -27,6 +27,7 @@ from tests.agents.maka.script import Session
 CREDENTIAL = "maka_rh_" + "c" * 43
 _IN_FLIGHT = 64
 _SUBSCRIPTIONS = 16
+_TRACE_BYTES = 48 * 1024
 _PAGE = ("subscriptionId", "source", "direction", "throughSequence", "cursor", "anchorSequence",
          "maxBytes")  # fmt: skip
 Frame = dict[str, Any]
@@ -376,6 +377,8 @@ class FakeHost:
             turn = session.traces.get(given["turnId"])
             if turn is None:
                 raise Refused("not_found", "Turn trace was not found")
+            if len(json.dumps(turn)) > _TRACE_BYTES:
+                raise Refused("invalid_request", "Turn trace exceeds the live Host result limit")
             return {"kind": "turn_trace", "sessionId": session.id,
                     "turn": json.loads(json.dumps(turn))}  # fmt: skip
         found = session.checkpoints.get(given["agentRunId"], [])

@@ -192,8 +192,9 @@ class TestRefused:
 
 
 def test_over_the_local_socket_it_lets_go_when_it_is_the_only_one_left(
-    house: House, tmp_path: Path
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ctxhealth.agents.maka.bridge._ALONE_S", 0.2)
     with FakeHost(path=str(tmp_path / "h.sock")) as host:
         session = host.session("local-1")
         given = (tmp_path / "state", host.url, house.url, house.agent_token)

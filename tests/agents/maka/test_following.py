@@ -10,6 +10,7 @@ import pytest
 from tests.agents.maka import scenes
 from tests.agents.maka.conftest import Run
 from tests.agents.maka.host import FakeHost
+from tests.agents.maka.rig import decision
 from tests.agents.maka.script import Session
 from tests.agents.server import House
 
@@ -24,7 +25,7 @@ def told(house: House, session: Session, kind: str, count: int = 1) -> list[Fram
         found = house.events(session.id, kind)
         return found if len(found) >= count else None
 
-    found: list[Frame] = house.until(enough, f"no {count} {kind}")
+    found: list[Frame] = house.until(enough, f"no {count} {kind}", 60)
     return found
 
 
@@ -181,6 +182,30 @@ class TestIncidents:
 
 
 class TestTheRest:
+    def test_a_turn_too_long_for_a_trace_keeps_its_load(
+        self, house: House, host: FakeHost, bridge: Run
+    ) -> None:
+        session = host.session("endless-1")
+        with bridge(host):
+            turn = session.begin("t1")
+            for number in range(90):
+                session.request(turn, 5_000 + number, finish="tool_calls")
+                session.tool(turn, 100)
+            house.until(
+                lambda: house.chat(session.id)["load"]["value"] == 5_089, "no load of the last"
+            )
+            folded = decision(
+                "replaced", boundaryIds=["hcheckpoint-x"], estimatedTokensBefore=4_000,
+                estimatedTokensAfter=200,
+            )  # fmt: skip
+            session.say(turn)
+            session.end(turn, decisions=[folded], before=3_000, after=3_000)
+            told(house, session, "turn.ended")
+        (note,) = told(house, session, "note")
+        assert note["code"] == "untraced"
+        (attempt,) = house.chat(session.id)["attempts"]
+        assert (attempt["outcome"], attempt["summarizer"]["calls"]) == ("reduced", None)
+
     def test_a_sub_agent_is_a_chat_of_its_own_with_its_parent(
         self, house: House, host: FakeHost, bridge: Run
     ) -> None:

@@ -38,8 +38,8 @@ def pulled(session: Session, known: Known) -> Pulled:
     }
     messages = [(at, message) for at, message in session.messages if at > after]
     return Pulled(
-        session.now, session.item(), messages, traces, checkpoints, session.diagnostics,
-        session.root,
+        session.now, session.item(), messages, traces, checkpoints,
+        diagnostics=session.diagnostics, root=session.root,
     )  # fmt: skip
 
 

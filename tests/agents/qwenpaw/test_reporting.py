@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tests.agents.qwenpaw.host import Block, Reply, says
+from tests.agents.qwenpaw.host import Block, Reply, says, user
 
 LONG = "w" * 1_200
 
@@ -198,3 +198,20 @@ def test_the_native_strategy_is_read_off_the_context(make: Any) -> None:
     (ended,) = stage.events("compaction.finished")
     assert (ended["scope"], ended["steps"]) == ("history", [{"step": "native"}])
     assert len(ended["removed"]) == 2
+
+
+def test_nobody_waits_for_what_a_timer_or_another_agent_began(make: Any) -> None:
+    stage = make()
+    stage.say("s", "hello")
+    timer = SimpleNamespace(user_id="u1", channel="console", session_source="cron")
+
+    async def run(**root: str) -> None:
+        async for _ in stage.world.turn("t", [user("tick")], timer if not root else None, **root):
+            pass
+
+    stage.run(run())
+    stage.run(run(root="s"))
+    assert [e["kind"] for e in stage.events("turn.started", "t")] == ["task", "task"]
+    assert stage.events("turn.started")[0]["kind"] == "user"
+    parents = [e.get("parent") for e in stage.events("chat.updated", "t")]
+    assert "default/console/u1/s" in parents

@@ -119,11 +119,11 @@ class World:
         return asyncio.create_task(run())
 
     async def turn(
-        self, session: str, said: list[Msg], request: Any = None
+        self, session: str, said: list[Msg], request: Any = None, root: str | None = None
     ) -> AsyncGenerator[Any, None]:
         request = request or SimpleNamespace(user_id="u1", channel="console")
         ctx = SimpleNamespace(
-            session_id=session, agent_id="default", root_session_id=session,
+            session_id=session, agent_id="default", root_session_id=root or session,
             root_agent_id="default", request=request, workspace=self, agent=None, error=None,
             input_msgs=said,
         )  # fmt: skip

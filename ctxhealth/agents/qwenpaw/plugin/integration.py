@@ -124,6 +124,8 @@ class Integration:
         """A request arrived; commands of the chat run before any agent is built."""
         key = key_of(ctx)
         if key.session:
+            if len(self._sessions) >= _MOST_WATCHES:
+                self._sessions.pop(next(iter(self._sessions)))
             self._sessions[key.session, key.agent] = key
 
     def built(self, ctx: Any) -> None:
@@ -140,7 +142,7 @@ class Integration:
                 self.snapshot(watch, agent, manager_of(agent))
         job = self.idle.get(watch.key)
         if job is None or job.answers:
-            self._begin(ctx, watch, "user" if job is None else "continuation")
+            self._begin(ctx, watch, _kind(ctx, parent) if job is None else "continuation")
 
     def _facts(self, agent: Any, watch: Watch) -> dict[str, Any]:
         facts = facts_of(agent)
@@ -185,13 +187,13 @@ class Integration:
             return
         turn = watch.turn
         if turn is None or turn.agent is not ctx.agent:
-            self.snapshot(watch, ctx.agent, manager_of(ctx.agent))
+            self.snapshot(watch, ctx.agent, manager_of(ctx.agent), over=True)
             return
         watch.sync(ctx.agent.state.context)
         outcome, error = _outcome(ctx, turn)
         watch.turn = None
         watch.chat.turn_ended(turn.id, outcome, error)
-        self.snapshot(watch, ctx.agent, manager_of(ctx.agent))
+        self.snapshot(watch, ctx.agent, manager_of(ctx.agent), over=True)
         self._later(self._retitle(watch, turn.workspace))
 
     # -- steps
@@ -222,22 +224,28 @@ class Integration:
         if report_native(watch, held, agent, begun):
             self.snapshot(watch, agent, None)
 
-    def snapshot(self, watch: Watch, agent: Any, manager: Any) -> None:
-        """Taken now, written up and reported by a thread of its own: the turn does not wait."""
+    def snapshot(self, watch: Watch, agent: Any, manager: Any, over: bool = False) -> None:
+        """Reported by a thread of its own: the turn does not wait for it.
+
+        ``over``: nothing changes this agent's messages any more, so they need not be read now.
+        """
         context = list(agent.state.context)
         watch.learn(context)
         records = None if manager is None else records_of(manager)
-        unread = unread_of(manager, context)
+        found: Structure | None = None if over else structure_of(context)
         if self._waiting >= _MOST_WAITING:
             self.reporter.gap(1, "snapshots came faster than they could be made")
             return
         self._waiting += 1
-        self._worker.submit(self._write_up, watch, structure_of(context), records, unread)
+        self._worker.submit(self._write_up, watch, manager, context, found, records)
 
     def _write_up(
-        self, watch: Watch, found: Structure, records: int | None, unread: frozenset[str] | None
-    ) -> None:
+        self, watch: Watch, manager: Any, context: list[Any], found: Structure | None,
+        records: int | None,
+    ) -> None:  # fmt: skip
         try:
+            found = found or structure_of(context)
+            unread = unread_of(manager, context)
             fields = snapshot_of(
                 found, records=records, system=watch.system, tools=watch.tools, unread=unread
             )
@@ -270,6 +278,12 @@ class Integration:
 
 def _first(messages: list[Any]) -> list[Any]:
     return blocks_of(messages[0]) if messages else []
+
+
+def _kind(ctx: Any, parent: str | None) -> str:
+    """Nobody waits for what a timer or another agent began."""
+    source = getattr(getattr(ctx, "request", None), "session_source", None)
+    return "task" if source == "cron" or parent is not None else "user"
 
 
 def _outcome(ctx: Any, turn: Turn) -> tuple[str, str | None]:

@@ -26,12 +26,9 @@ def record(house: House, chat: str, name: str) -> None:
 
 def scrubbed(event: dict[str, Any]) -> dict[str, Any]:
     """Without what only the machine knew: paths, long texts."""
-    left_out = ("chat_seq",)
-    return {
-        key: _short(value)
-        for key, value in event.items()
-        if value is not None and key not in left_out
-    }
+    kept = {key: value for key, value in event.items() if value is not None and key != "chat_seq"}
+    # An error's text is read for what it states; of a message only a beginning is needed.
+    return {key: value if key == "detail" else _short(value) for key, value in kept.items()}
 
 
 def _short(value: Any) -> Any:

@@ -239,14 +239,14 @@ def test_a_stall_without_any_call_is_told_as_that(world: World) -> None:
 
 def test_an_oversize_prompt_that_the_provider_refuses_is_an_overflow(world: World) -> None:
     world.fill("refused")
-    world.provider.script("fake-chat", overflow(8_000, 9_999))
+    world.provider.script("fake-chat", overflow(13_000, 14_600))
     dead = world.agent.do("say", "refused", "now")
     assert dead["error"]
     failed = world.house.until(lambda: world.house.events("refused", "model.failed"), "no failure")
     assert failed[0]["error"] == "overflow"
-    assert "8000" in failed[0]["detail"]
+    assert "13000" in failed[0]["detail"]
     page = world.page("refused", dead["history"])
-    assert "8,000" in page["headline"] or page["window"]["value"] == 8_000
+    assert page["window"]["value"] == 13_000
     record(world.house, "refused", "overflow")
 
 

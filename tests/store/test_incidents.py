@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ctxhealth.store import queries, startup, writes
+from ctxhealth.core.state import FOLD_VERSION
+from ctxhealth.store import queries, rejudging, startup, writes
 from ctxhealth.store.incident_rows import SOON_MS, decode_view
 from ctxhealth.store.models import CauseGroup, Chat, Event, Incident
 from ctxhealth.store.through import call
@@ -322,3 +323,22 @@ def test_the_figures_of_an_open_incident_are_those_of_now(sender: Sender) -> Non
     assert detail.judged == detail.view
     sender.writer.stop()
     assert verify().problems == []
+
+
+def test_incidents_that_an_older_version_did_not_know_are_found_after_an_upgrade(
+    sender: Sender,
+) -> None:
+    sender.send(connect_agent(), stopped().take())
+    sender.writer.stop()
+    Incident.objects.all().delete()
+    CauseGroup.objects.all().delete()
+    startup.settle()
+    assert not rejudging.behind()
+    Chat.objects.update(fold_version=FOLD_VERSION - 1)
+    startup.settle()
+    startup.settle()
+    assert rejudging.behind()
+    assert rejudging.rejudge() == 1
+    assert [row.root for row in queries.incident_list().rows] == ["summarizer_empty"]
+    startup.settle()
+    assert not rejudging.behind()

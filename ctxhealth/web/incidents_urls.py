@@ -19,6 +19,7 @@ urlpatterns = [
     path(f"{_ONE}/owner/", incident_words.own, name="incident_owner"),
     path(f"{_ONE}/report.zip", incident_files.report, name="incident_report"),
     path(f"{_ONE}/bundle.json", incident_files.bundle, name="incident_bundle"),
+    path("chats/<int:chat_id>/incident/", incidents.chat_incident, name="chat_incident"),
     path("chats/<int:chat_id>/review/", reviews.chat_review, name="chat_review"),
     path("chats/<int:chat_id>/review/moment/", reviews.chat_moment, name="chat_moment"),
     path("chats/<int:chat_id>/review/table/", reviews.chat_table, name="chat_review_table"),

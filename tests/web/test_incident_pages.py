@@ -79,6 +79,17 @@ def test_an_incidents_page_tells_cause_figures_and_what_was_judged(
         assert f'href="?at={link.seq}#moment"' in html
 
 
+def test_the_chats_page_leads_to_its_open_incident(robot: Agent, viewer: Client) -> None:
+    number = incident_of(robot)
+    chat = queries.incident_detail(number).row.chat  # type: ignore[union-attr]
+    assert f'href="/chats/{chat}/incident/"' in page(viewer, f"/chats/{chat}/")
+    answer = viewer.get(f"/chats/{chat}/incident/")
+    assert answer.headers["Location"] == f"/incidents/{number}/"
+    calm = robot.chat("calm", 50_000)
+    assert f"/chats/{calm}/incident/" not in page(viewer, f"/chats/{calm}/")
+    assert viewer.get(f"/chats/{calm}/incident/").status_code == 404
+
+
 def test_a_moment_shows_the_chat_as_of_then(robot: Agent, viewer: Client) -> None:
     number = incident_of(robot, closed=True)
     row = queries.incident_detail(number).row  # type: ignore[union-attr]

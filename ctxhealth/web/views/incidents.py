@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from ctxhealth.store import queries
@@ -93,6 +93,16 @@ def incident_moment(request: PageRequest, incident_id: int) -> HttpResponse:
         return moment_answer(request, found.chat, _shown(request, found))
     except BadRange as error:
         return HttpResponse(f"{error}.", status=400, content_type="text/plain")
+
+
+@require_safe
+@member
+def chat_incident(request: PageRequest, chat_id: int) -> HttpResponse:
+    """To the chat's open incident, else to its newest one."""
+    found = queries.incident_of(chat_id) or next(iter(queries.chat_incidents(chat_id, 1)), None)
+    if found is None:
+        raise Http404
+    return redirect("incident", found.id)
 
 
 @require_safe

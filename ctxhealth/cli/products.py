@@ -34,4 +34,4 @@ def product_of(path: Path) -> str:
     """Whose session a file is; the default where it does not tell (yet)."""
     with open(path, "rb") as file:
         found = sniff(file.read(HEAD_BYTES))
-    return found.name if found is not None and found.name in FOLDERS else DEFAULT
+    return found.name if found is not None and found.make is not None else DEFAULT

@@ -212,7 +212,7 @@ class SessionImport:
         """A whole last line needs no newline; a torn one is left out, for a later file has it."""
         waiting = self._lines.peek() if self._lines.waiting else b""
         if waiting.strip(b"\x00 \t\r\n"):
-            if _is_whole(waiting):
+            if _is_whole(waiting) or not waiting.strip(b"]} \t\r\n"):
                 self._line(self._lines.rest(), to)
                 self._told = self._digest
             else:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ctxhealth.readers.base import Reader
 from ctxhealth.readers.claude_code import ClaudeCodeReader
 from ctxhealth.readers.codex import CodexReader
+from ctxhealth.readers.gemini import GeminiReader
 from ctxhealth.readers.objects import ObjectParser
 from ctxhealth.readers.pi import PiReader
 
@@ -62,7 +63,7 @@ FORMATS: tuple[Format, ...] = (
     Format("codex", "a Codex rollout", _is_codex, CodexReader),
     Format("pi", "a pi session", _is_pi, PiReader),
     Format("opencode", "an opencode export", _is_opencode, None),
-    Format("gemini", "a Gemini CLI session", _is_gemini, None),
+    Format("gemini", "a Gemini CLI session", _is_gemini, GeminiReader),
 )
 
 

@@ -11,6 +11,7 @@ from ctxhealth.core.model import Connection
 from ctxhealth.store import incarnation, queries, writes
 from ctxhealth.store.bundles import bundle_of
 from tests.imports.bring import Desk, content, events
+from tests.readers.gemini_session import GeminiSession
 from tests.readers.pi_session import PiSession
 from tests.readers.rollout import Rollout
 from tests.readers.session import SESSION, Session
@@ -51,6 +52,21 @@ def test_other_products_are_recognised_by_their_rows(desk: Desk, make: type) -> 
     row = desk.bring(b"\n".join(made.lines()), name="anything.txt")
     assert row.state == "done", row.reason
     assert row.chat is not None
+
+
+def test_a_document_without_a_last_newline_is_read_whole(desk: Desk) -> None:
+    made = GeminiSession()
+    for number in range(3):
+        made.turn(12_000 + 100 * number)
+    first = desk.bring(made.document(), name="session.json")
+    assert (first.state, first.what, first.troubles) == ("done", "a Gemini CLI session", ())
+    assert first.chat is not None
+    chat = queries.chat_get(first.chat)
+    assert chat is not None and chat.summary.load.value == 12_200
+    made.turn(13_000)
+    longer = desk.bring(made.document(), name="session.json")
+    assert longer.chat == first.chat
+    assert len([e for e in events(first.chat) if e.type == "model.replied"]) == 4
 
 
 def test_the_same_file_twice_lands_on_the_same_chat(desk: Desk) -> None:

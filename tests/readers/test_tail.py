@@ -351,7 +351,6 @@ def test_a_slow_server_makes_it_wait_and_nothing_is_dropped(
         (None, "There is no file"),
         ("folder", "is a folder: `ctxhealth watch claude-code"),
         (b'{"session":{"id":"x"}}\n', "is an opencode export; this version"),
-        (b'{\n  "sessionId": "x",\n  "messages": []\n}\n', "is a Gemini CLI session; this version"),
         (b"hello\nworld\n", "is not a session file that can be read (a Claude Code session, a"),
         (b"\x00\xff" * 3_000, "is not a session file"),
     ],

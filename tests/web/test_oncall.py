@@ -57,6 +57,17 @@ def test_a_silence_says_until_when_by_whom_and_why(robot: Agent, operator: Clien
     assert "silent until" not in text_of(operator)
 
 
+def test_a_silent_cause_of_several_chats_says_so_on_the_board(
+    robot: Agent, operator: Client
+) -> None:
+    troubled(robot, "c1", "c2")
+    group = the_cause().group.id
+    assert "silent until" not in text_of(operator, "/")
+    operator.post(f"/oncall/causes/{group}/silence/", {"minutes": "30", "reason": "known"})
+    text = text_of(operator, "/")
+    assert "silent until" in text and "Chat c1" in text
+
+
 def test_a_silence_without_a_reason_is_said_on_the_page(robot: Agent, operator: Client) -> None:
     troubled(robot, "c1")
     group = the_cause().group.id

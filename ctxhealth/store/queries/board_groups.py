@@ -13,6 +13,7 @@ from ctxhealth.core.presence import ENDED
 from ctxhealth.store.models import Incident
 from ctxhealth.store.models.incidents import AUTOMATIC
 from ctxhealth.store.queries.cause_groups import decode_cause
+from ctxhealth.store.queries.silences import silences_active
 
 if TYPE_CHECKING:
     from ctxhealth.store.queries.board import BoardRow
@@ -23,7 +24,8 @@ FEWEST = 2  # a cause that one chat has is no group
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoardGroup:
     """One cause of several chats. ``chats`` and ``waiting`` (their users) count the whole fleet,
-    ``rows`` are the chats of this page that have it; ``since`` its first incident, ms."""
+    ``rows`` are the chats of this page that have it; ``since`` its first incident, ms;
+    ``silent_until`` where somebody silenced it."""
 
     id: int
     key: str
@@ -33,6 +35,7 @@ class BoardGroup:
     since: int
     owner: str
     rows: tuple[int, ...]
+    silent_until: int | None = None
 
 
 def with_groups(rows: Sequence[BoardRow]) -> tuple[list[BoardRow], list[BoardGroup]]:
@@ -87,9 +90,11 @@ def _groups(members: dict[int, list[int]]) -> list[BoardGroup]:
                      "group__owner_name")
         .annotate(chats=Count("chat", distinct=True), waiting=Count("chat", filter=waits))
     )  # fmt: skip
+    silent = {row.group: row.until for row in silences_active()}
     return [
         BoardGroup(id=pk, key=key, words=say_cause(decode_cause(cause)), since=since, owner=owner,
-                   chats=chats, waiting=waiting, rows=tuple(members[pk]))
+                   chats=chats, waiting=waiting, rows=tuple(members[pk]),
+                   silent_until=silent.get(pk))
         for pk, key, cause, since, owner, chats, waiting in counted
         if chats >= FEWEST
     ]  # fmt: skip

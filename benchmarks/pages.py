@@ -36,7 +36,7 @@ def run(chats: int = 10_000, events: int = 100_000) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="ctxhealth-bench-") as folder:
         server = Server(Path(folder))
         server.answer = server.seed(links=2, tokens={"api": ["read"]})
-        long_chat = _fill(server, chats, events)
+        long_chat = fill(server, chats, events)
         server.start()
         try:
             return [
@@ -132,7 +132,7 @@ def _milliseconds(fetch: Callable[[], bytes]) -> float:
     return 1_000 * (time.perf_counter() - began)
 
 
-def _fill(server: Server, chats: int, events: int) -> int:
+def fill(server: Server, chats: int, events: int) -> int:
     """In a process of its own, before the server opens the database; the long chat's number."""
     command = [sys.executable, "-m", "benchmarks.filling", str(chats), str(events)]
     environment = {**os.environ, "CTXHEALTH_DATA_DIR": str(server.folder)}

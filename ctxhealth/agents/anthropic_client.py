@@ -135,6 +135,8 @@ class Managed:
         self._stream: Any = None
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_manager":
+            raise AttributeError(name)
         return getattr(self._manager, name)
 
     def __enter__(self) -> Any:

@@ -17,6 +17,9 @@ class _Watched:
         self._events: Any = None
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_stream":
+            # Asked for before there is one, as copying does.
+            raise AttributeError(name)
         return getattr(self._stream, name)
 
     def __del__(self) -> None:

@@ -114,7 +114,7 @@ def test_every_program_runs_on_the_published_packages(
     title: str, python: Any, server: Server, tmp_path: Path
 ) -> None:
     with Provider(responses=True) as provider:
-        for model in ("gpt-5", "claude-sonnet-4-5"):
+        for model in ("gpt-5", "claude-sonnet-5-5"):
             provider.script(model, says("in parser.py"))
         run(
             PROGRAMS[title], str(python), tmp_path, server, PYTHONPATH=str(ROOT),

@@ -97,8 +97,9 @@ class Bridge:
         since = self._since()
         dial = self._dialler(place, inbox)
         follower = Follower(dial, inbox, self._epoch, self._known, self._tell, since=since)
-        follower.start()
+        # Known before it starts, so that what it opened is closed whatever happens.
         self.follower = follower
+        follower.start()
         self._words.heal("host", f"Connected to {place.address}.")
         looked = time.monotonic()
         while not self._stop.is_set():

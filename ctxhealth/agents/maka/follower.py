@@ -21,6 +21,8 @@ DAY_MS = 86_400_000
 MOST_SESSIONS = 20 * CHATS_A_CONNECTION
 _CATALOG_S = 1.0
 _DECIDED = 256
+# Well below the ten minutes after which a silent turn is taken for one that nobody answers.
+_ALIVE_S = 240.0
 _GONE = ("not_found", "session_archived")
 Tell = Callable[[list[Event], list[places.Statement]], None]
 
@@ -41,6 +43,7 @@ class Follower:
         self._catalog_at = 0.0
         self._unread: set[str] = set()
         self.links: list[Link] = []
+        self._told_at: dict[str, float] = {}
         self.troubles: set[str] = set()
         # (session, turn) -> what became of a compaction that somebody asked for.
         self.decided: dict[tuple[str, str], Frame] = {}
@@ -56,8 +59,24 @@ class Follower:
     def round(self, timeout: float) -> None:
         """Wait for news and look at what changed. Raises Ended where the host is gone."""
         self.take(self._inbox.take(timeout))
+        self._alive()
         if not all(link.alive for link in self.links):
             raise Ended("the host closed a connection")
+
+    def _alive(self) -> None:
+        """A turn in which the model writes for minutes tells nothing else: say that it lives."""
+        now = time.monotonic()
+        for session, found in self._inbox.followed().items():
+            known = self.known.get(session)
+            quiet = now - self._told_at.setdefault(session, now)
+            if not found.heard or quiet < _ALIVE_S or known is None or known.turn is None:
+                continue
+            found.heard = False
+            self._told_at[session] = now
+            text = "Maka is writing; it tells a request's size once it is settled."
+            note = {"type": "note", "ts": _now(), "chat": session, "text": text,
+                    "level": "debug", "code": "writing"}  # fmt: skip
+            self._tell([note], [])
 
     def take(self, news: News) -> None:
         self._changed(news.catalog)
@@ -219,6 +238,7 @@ class Follower:
         decided, known.outcomes = known.outcomes, {}
         if events or known.saved() != before:
             self._tell(events, [places.keep(known)])
+            self._told_at[known.id] = time.monotonic()
         # Who waits for it answers the operator: after the events that it rests on.
         for turn, outcome in decided.items():
             self.decided[known.id, turn] = outcome

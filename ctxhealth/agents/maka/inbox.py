@@ -12,7 +12,8 @@ from ctxhealth.agents.maka.link import Link
 
 @dataclass
 class Subscription:
-    """``through``: the newest transcript message that the host announced."""
+    """``through``: the newest transcript message that the host announced. ``heard``: the model
+    or a tool is writing, as far as frames tell that are not read."""
 
     session: str
     link: Link
@@ -20,6 +21,7 @@ class Subscription:
     next: int
     through: int | None
     root: Frame | None = None
+    heard: bool = False
 
 
 @dataclass
@@ -124,7 +126,8 @@ class Inbox:
             self._news.dirty.add(session)
             self._news.usage.add(session)
         else:
-            # Text as it is written, output of tools: none of ours.
+            # Text as it is written, output of tools: none of ours but for the sign of life.
+            found.heard = True
             return False
         return True
 

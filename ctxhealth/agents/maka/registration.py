@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -43,6 +42,8 @@ def _read(path: Path) -> Place | None:
 
 def _home() -> Path:
     """By the account's home, as Maka does, whatever HOME says."""
+    import pwd  # Not on every system, and needed for the local socket alone.
+
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     if sys.platform == "darwin":
         return home / "Library" / "Caches" / "Maka" / "runtime-hosts"

@@ -25,7 +25,9 @@ class Owner:
 
     def __init__(self, url: str, credential: str, epoch: int = 39, name: str = "owner") -> None:
         headers = {"Authorization": f"Bearer {credential}"}
-        self._socket = connect(url, additional_headers=headers, compression=None, max_size=2**20)
+        connecting = connect(url, additional_headers=headers, compression=None, max_size=2**20)
+        # Entered and never left, as it outlives this call.
+        self._socket = connecting.__enter__()
         hello = {
             "kind": "hello", "clientInstanceId": name, "protocolMin": 0, "protocolMax": 0,
             "compatibilityEpoch": epoch, "compositionId": COMPOSITION,
@@ -35,6 +37,7 @@ class Owner:
         self.frames: list[dict[str, Any]] = []
         self._answers: dict[str, dict[str, Any]] = {}
         self._came = threading.Condition()
+        self.ended = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def ask(self, operation: str, seconds: float = 20, **fields: Any) -> Any:
@@ -43,7 +46,8 @@ class Owner:
         text = json.dumps({"requestId": request, "operation": operation, "input": fields})
         self._socket.send(text)
         with self._came:
-            assert self._came.wait_for(lambda: request in self._answers, seconds), operation
+            self._came.wait_for(lambda: request in self._answers or self.ended.is_set(), seconds)
+            assert request in self._answers, f"{operation} was not answered"
             answer = self._answers.pop(request)
         if not answer["ok"]:
             raise Said(f"{answer['error']['code']}: {answer['error']['message']}")
@@ -90,4 +94,8 @@ class Owner:
                         self.frames.append(frame)
                     self._came.notify_all()
         except ConnectionClosed:
-            return
+            pass
+        finally:
+            with self._came:
+                self.ended.set()
+                self._came.notify_all()

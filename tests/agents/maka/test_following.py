@@ -236,6 +236,21 @@ class TestTheRest:
             session.end(turn)
             assert told(house, session, "turn.ended", 2)[1]["outcome"] == "answered"
 
+    def test_a_model_that_writes_for_long_is_said_to_live(
+        self, house: House, host: FakeHost, bridge: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("ctxhealth.agents.maka.follower._ALIVE_S", 0.0)
+        session = host.session("writes-1")
+        with bridge(host):
+            session.begin("t1")
+            told(house, session, "turn.started")
+            delta = {"kind": "text", "turnId": "t1", "runId": "run-t1", "messageId": "m",
+                     "startOffset": 0, "text": "SECRET"}  # fmt: skip
+            host.push(session.id, "session_delta", sessionId=session.id, delta=delta)
+            (note, *_) = told(house, session, "note")
+        assert note["code"] == "writing"
+        assert "SECRET" not in json.dumps(house.events(session.id))
+
     def test_an_archived_session_is_closed(self, house: House, host: FakeHost, bridge: Run) -> None:
         session = host.session("archived-1")
         with bridge(host):

@@ -19,6 +19,7 @@ from ctxhealth.agents.maka.host import READING_GRANTS
 from tests.agents.maka import real
 from tests.agents.maka.real import MODEL, RealHost
 from tests.agents.maka.rig import Running
+from tests.agents.maka.strictness import refuses
 from tests.agents.provider import (
     Answer,
     Asked,
@@ -243,3 +244,8 @@ def test_a_credential_for_reading_only_shows_all_and_does_nothing(
         pressed = house.ended(house.press(session, "compact_summarize"))
     assert pressed["state"] == "refused"
     assert "lacks the grant context.compact" in str(pressed)
+
+
+def test_it_refuses_what_the_fake_host_refuses(host: RealHost, model: Model) -> None:
+    sessions = [host.session(f"Strict {n}", f"real-strict-{n}") for n in range(17)]
+    refuses(host.url, host.credential, sessions)

@@ -21,7 +21,7 @@ from tests.imports.bring import Desk, content, events
 from tests.readers.session import Session
 
 
-def long_session(turns: int = 800) -> Session:
+def long_session(turns: int = 60) -> Session:
     session = Session()
     for number in range(turns):
         session.turn(f"m{number}", 20_000 + number)
@@ -44,6 +44,7 @@ def after(flushes: int) -> Callable[..., None]:
 def test_a_stop_in_the_middle_goes_on_at_the_next_start_without_doubling(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ctxhealth.imports.submitting.BATCH", 25)
     data = long_session().bytes()
     whole = desk.bring(data)
     log = content(whole.chat)
@@ -139,7 +140,7 @@ def test_the_thread_reads_what_is_poked_through_the_running_writer(
     worker = ImportWorker(desk.spool)
     worker.start()
     try:
-        number = desk.queue(long_session(300).bytes())
+        number = desk.queue(long_session(30).bytes())
         worker.poke()
         until = time.monotonic() + 20
         while desk.row(number).open and time.monotonic() < until:

@@ -85,12 +85,20 @@ def incident_of(incident_id: int, now: int) -> Incident | None:
     within = _within(detail, chat, came)
     if within is None:
         return None
-    page = page_of(detail, queries.incident_commands(incident_id), _trail(detail, came), now)
+    commands, trail = queries.incident_commands(incident_id), _trail(detail, came)
+    page = page_of(detail, commands, trail, now, _left_open(detail, came))
     dwell = detail.row.closed_seq or within.last
     if detail.row.kind == "automatic":
         dwell = max(detail.row.opened_seq, within.first)
     core = _core(page, chat.id, within)
     return Incident(chat, within, page, min(dwell, within.last), came, core)
+
+
+def _left_open(detail: IncidentDetail, came: BundleRow | None) -> int | None:
+    """When the bundle of an incident was made that was open then: what closed it here is this
+    server's own doing."""
+    closed = detail.row.closed_seq
+    return came.exported_at if came and closed is not None and closed > came.head else None
 
 
 def _core(page: IncidentPage, chat: int, within: Range) -> Range | None:

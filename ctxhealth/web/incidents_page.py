@@ -9,8 +9,9 @@ from ctxhealth.core.incidents_model import IncidentLink, IncidentView
 from ctxhealth.core.incidents_words import say_cause, say_root
 from ctxhealth.core.model import Severity, State
 from ctxhealth.store.queries import AuditRow, CommandRow
-from ctxhealth.store.queries.incidents import IncidentDetail
+from ctxhealth.store.queries.incidents import IncidentDetail, IncidentRow
 from ctxhealth.web import states
+from ctxhealth.web.actions import ACTIONS
 from ctxhealth.web.audit_words import AuditLine, line_of
 from ctxhealth.web.format import duration, number, plural, words
 from ctxhealth.web.receipts import Receipt, receipt_of
@@ -102,7 +103,9 @@ def page_of(
     commands: Sequence[CommandRow],
     trail: Sequence[AuditRow],
     now: int,
+    exported_at: int | None = None,
 ) -> IncidentPage:
+    """``exported_at``: it was still open when its bundle was made, whatever closed it here."""
     row, view, judged = detail.row, detail.view, detail.judged
     shown = view or judged
     review = row.kind == "review"
@@ -116,7 +119,7 @@ def page_of(
         tone=state.tone if state else "info",
         cause=say_cause(row.cause) if row.cause else (say_root(row.root) if row.root else ""),
         verdict=dict(VERDICTS).get(detail.verdict, ""),
-        figures=tuple(figures_of(detail, shown, now)),
+        figures=tuple(figures_of(detail, shown, now, exported_at)),
         chain=tuple(_link(link) for link in (shown.chain if shown else ())),
         acts=tuple(_acts(commands, trail)),
         judgements=tuple(_judgements(judged, view)) if judged is not None else (),
@@ -126,24 +129,37 @@ def page_of(
     )
 
 
-def figures_of(detail: IncidentDetail, view: IncidentView | None, now: int) -> Iterable[Figure]:
+def figures_of(
+    detail: IncidentDetail, view: IncidentView | None, now: int, exported_at: int | None = None
+) -> Iterable[Figure]:
     """Times from the first evidence on, then what it cost; what is not known says so."""
     row = detail.row
     yield Figure("Started", "", "first evidence of the root", row.started_at)
     if view is not None:
         yield from _answers(view, row.closed_at is None)
-    ended = row.closed_at
-    lasted = duration((now if ended is None else ended) - row.started_at)
-    how = {"requests": "calm for 3 requests", "time": "calm for 10 minutes",
-           "ended": "the chat ended"}  # fmt: skip
-    said = how.get(view.closed_how or "", "") if view else ""
-    yield Figure("Lasted", lasted, "and goes on" if ended is None else said, ended)
+    yield _lasted(row, view, now, exported_at)
     if view is not None:
         yield _burnt(view)
         told = [plural(view.requests, "request"), plural(view.turns, "turn")]
         if view.empties:
             told.append(plural(view.empties, "empty reply", "empty replies"))
         yield Figure("In it", told[0], ", ".join(told[1:]))
+
+
+_CLOSED = {"requests": "calm for 3 requests", "time": "calm for 10 minutes",
+           "ended": "the chat ended"}  # fmt: skip
+
+
+def _lasted(
+    row: IncidentRow, view: IncidentView | None, now: int, exported_at: int | None
+) -> Figure:
+    ended, note = row.closed_at, _CLOSED.get(view.closed_how or "", "") if view else ""
+    if exported_at is not None:
+        ended, note = exported_at, "still open when its bundle was made"
+    elif ended is None:
+        note = "and goes on"
+    took = duration(max(0, (now if ended is None else ended) - row.started_at))
+    return Figure("Lasted", took, note, ended)
 
 
 def _answers(view: IncidentView, still: bool) -> Iterable[Figure]:
@@ -181,8 +197,10 @@ def _burnt(view: IncidentView) -> Figure:
 def _link(link: IncidentLink) -> Link:
     tone = states.severity(link.severity).tone if link.severity else "neutral"
     lasted = duration(link.until_at - link.at) if link.until_at is not None else ""
-    title = say_root(link.code) if link.kind != "command" else words(link.code)
-    return Link(link, title, _KINDS.get(link.kind, "circle-dot"), tone, lasted)
+    action = ACTIONS.get(link.code) if link.kind == "command" else None
+    title = action.label if action else say_root(link.code)
+    icon = action.icon if action else _KINDS.get(link.kind, "circle-dot")
+    return Link(link, title, icon, tone, lasted)
 
 
 def _acts(commands: Sequence[CommandRow], trail: Sequence[AuditRow]) -> list[Act]:

@@ -105,6 +105,17 @@ def test_the_bundle_gives_the_same_page_on_another_server(robot: Agent, operator
     assert "imported" in read(operator.get(f"/incidents/{brought.incident}/").content.decode()).text
 
 
+def test_an_incident_that_was_open_when_exported_says_so(robot: Agent, operator: Client) -> None:
+    number = incident_of(robot)
+    data: bytes = operator.get(f"/incidents/{number}/bundle.json").content
+    incarnation.begin_anew()
+    brought = import_bundle(data)
+    text = read(operator.get(f"/incidents/{brought.incident}/").content.decode()).text
+    assert "still open when its bundle was made" in text
+    assert "and goes on" not in text
+    assert f"/incidents/{brought.incident}/" not in operator.get("/incidents/").content.decode()
+
+
 def _comparable(html: str) -> list[str]:
     """What the page says and draws from the sentence to the notes, without numbers of rows."""
     start = html.index('id="incident-now"') if 'id="incident-now"' in html else 0

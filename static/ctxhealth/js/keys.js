@@ -27,7 +27,7 @@
     if (document.querySelector("dialog[open]")) return;
     if (going && Date.now() - going < 1500) {
       going = 0;
-      const to = { c: "/", i: "/incidents/", a: "/agents/" }[e.key];
+      const to = { c: "/", i: "/incidents/", a: "/agents/", o: "/oncall/", m: "/import/" }[e.key];
       if (to) { e.preventDefault(); location.assign(to); }
       return;
     }

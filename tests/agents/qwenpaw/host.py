@@ -224,7 +224,7 @@ class Manager:
             self.last_compress["evicted"] = len(middle)
             tokens = await self._live_tokens(agent)
         limit = window - min(4096, max(1, int(window * 0.05)))
-        outcome = "unfit" if tokens > limit else "done"
+        outcome = "unfit" if tokens > limit else agent.world.word
         log.info("scroll: compact timing outcome=%s total=%.1fms %s", outcome, 1, "")
         if outcome == "unfit":
             raise Unfit(tokens=tokens, hard_limit=limit)

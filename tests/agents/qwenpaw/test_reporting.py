@@ -215,3 +215,24 @@ def test_nobody_waits_for_what_a_timer_or_another_agent_began(make: Any) -> None
     assert stage.events("turn.started")[0]["kind"] == "user"
     parents = [e.get("parent") for e in stage.events("chat.updated", "t")]
     assert "default/console/u1/s" in parents
+
+
+def test_the_managers_own_word_for_the_end_is_taken_from_its_log(make: Any) -> None:
+    stage = make()
+    stage.world.word = "pre_trimmed_below_trigger"
+    stage.say("s", LONG)
+    stage.say("s", LONG + LONG)
+    assert stage.events("compaction.finished")[0]["reported"] == "pre_trimmed_below_trigger"
+
+
+def test_the_memory_message_is_never_told_as_something_a_user_said(make: Any) -> None:
+    stage = make()
+    stage.say("s", LONG)
+    stage.say("s", LONG + LONG)
+    watch = stage.plugin.home.known("default/console/u1/s")
+    context = stage.world.context("s")
+    assert context[0]["metadata"]["qwenpaw_tag"] == "scroll_memory"
+    told = len(stage.events("message.added"))
+    watch.learn([])
+    watch.sync(context)
+    assert len(stage.events("message.added")) == told + len(context) - 1

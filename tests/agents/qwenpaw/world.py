@@ -51,6 +51,7 @@ class World:
     def __init__(self, window: int = 1_000, system: str = "s" * 400) -> None:
         self.model, self.system, self.tool_output = Model(window), system, "out"
         self.broken = self.native = False
+        self.word = "done"
         self.saved: dict[str, dict[str, Any]] = {}
         self.hooks: dict[Phase, list[Any]] = {phase: [] for phase in Phase}
         self.factories: list[Any] = []

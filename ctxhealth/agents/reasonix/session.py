@@ -68,8 +68,8 @@ class Session:
         return item in self.told
 
     def add(self, item: str, **fields: Any) -> list[Event]:
-        """A member of the history, once."""
-        if item in self.told:
+        """A member of the history, once; what has no name is none that could be told apart."""
+        if not item or item in self.told:
             return []
         self.told = [*self.told[-_TOLD + 1 :], item]
         text = fields.get("text")
@@ -128,13 +128,13 @@ class Session:
         return self.calls.fail(error, said, now, status=code)
 
     def _user_message(self, frame: Frame, now: int) -> list[Event]:
-        return self.add(str(frame.get("messageId")), role="user", kind="text", text=_text(frame))
+        return self.add(_name(frame.get("messageId")), role="user", kind="text", text=_text(frame))
 
     def _message(self, frame: Frame, now: int) -> list[Event]:
         text = _text(frame)
         self.calls.wrote(text)
         self.wrote = self.wrote or bool(text.strip())
-        return self.add(str(frame.get("messageId")), role="assistant", kind="text", text=text)
+        return self.add(_name(frame.get("messageId")), role="assistant", kind="text", text=text)
 
     def _reasoning(self, frame: Frame, now: int) -> list[Event]:
         self.calls.thought(str(frame.get("reasoning") or frame.get("text") or ""))
@@ -160,8 +160,9 @@ class Session:
 
     def _tool_dispatch(self, frame: Frame, now: int) -> list[Event]:
         tool = _mapping(frame.get("tool"))
-        name = str(tool.get("id"))
-        self.calls.called(name)
+        name = _name(tool.get("id"))
+        if name:
+            self.calls.called(name)
         if tool.get("partial") or tool.get("refreshed"):
             return []
         return self.call_made(name, tool.get("name"), str(tool.get("args") or ""))
@@ -169,18 +170,18 @@ class Session:
     def _tool_result(self, frame: Frame, now: int) -> list[Event]:
         tool = _mapping(frame.get("tool"))
         return self.call_answered(
-            str(tool.get("id")), tool.get("name"), str(tool.get("output") or "")
+            _name(tool.get("id")), tool.get("name"), str(tool.get("output") or "")
         )
 
     def call_made(self, call: str, name: Any, arguments: str) -> list[Event]:
         return self.add(
-            f"{call}.call", role="assistant", kind="tool_call", calls=[call], name=name,
+            call and f"{call}.call", role="assistant", kind="tool_call", calls=[call], name=name,
             text=arguments,
         )  # fmt: skip
 
     def call_answered(self, call: str, name: Any, output: str) -> list[Event]:
         return self.add(
-            f"{call}.result", role="tool", kind="tool_result", answers=[call], name=name,
+            call and f"{call}.result", role="tool", kind="tool_result", answers=[call], name=name,
             text=output,
         )  # fmt: skip
 
@@ -191,7 +192,8 @@ class Session:
         return self.attempts.done(_mapping(frame.get("compaction")), now)
 
     def _maintenance(self, frame: Frame, now: int) -> list[Event]:
-        return self.attempts.receipt(_mapping(frame.get("maintenance")), now)
+        maintenance = _mapping(frame.get("maintenance"))
+        return self.attempts.receipt(maintenance, now) if maintenance.get("status") else []
 
     def _notice(self, frame: Frame, now: int) -> list[Event]:
         if frame.get("text") == "compaction telemetry":
@@ -223,6 +225,10 @@ def gap(count: int) -> Event:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _text(frame: Frame) -> str:

@@ -183,6 +183,17 @@ def test_messages_are_told_once_and_a_cut_tells_the_order_anew(server: Server, c
     assert [entry["id"] for entry in snapshot["order"]] == [ids[0], *ids[2:]]
 
 
+def test_a_message_that_was_changed_in_place_is_a_new_one(server: Server, chat: Chat) -> None:
+    messages: list[Any] = [*SAY, {"role": "user", "content": "long " * 50}]
+    client = openai(Method(shaped(SHAPES["chat"])))
+    observe(client, chat)
+    client.chat.completions.create(model="m", messages=messages)
+    messages[1]["content"] = "short"
+    client.chat.completions.create(model="m", messages=messages)
+    assert [event["excerpt"] for event in only(server, chat, "message.added")][-1] == "short"
+    assert len(only(server, chat, "history.snapshot")) == 1
+
+
 def test_turns_begin_at_the_user_s_words_and_end_at_an_answer(server: Server, chat: Chat) -> None:
     failure = BadRequest({"error": {"message": "no"}})
     client = openai(

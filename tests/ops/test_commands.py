@@ -51,9 +51,18 @@ def test_a_person_is_made_with_a_role_and_a_login_for_one_use(transactional_db: 
 
 
 def test_a_person_has_the_last_role_given_and_no_other(transactional_db: None) -> None:
+    run("person", "ada", "--role", "admin")
     run("person", "grace", "--role", "admin")
     run("person", "grace", "--role", "viewer")
-    assert people.role_of(User.objects.get()) == "viewer"
+    assert people.role_of(User.objects.get(username="grace")) == "viewer"
+
+
+def test_the_last_admin_keeps_the_role(transactional_db: None) -> None:
+    run("person", "grace", "--role", "admin")
+    for change in (("--role", "viewer"), ("--disable",)):
+        with pytest.raises(CommandError, match="last admin"):
+            run("person", "grace", *change)
+    assert people.role_of(User.objects.get()) == "admin"
 
 
 def test_a_disabled_person_has_no_role_and_no_way_in_until_given_one(

@@ -76,5 +76,5 @@ def test_it_runs_beside_the_request_and_says_when_it_is_done() -> None:
     trial = TRIALS.start("huge_item_share", 60)
     until(lambda: trial.state != "running")
     assert TRIALS.get(trial.id) is trial
-    with pytest.raises(ValueError, match="^huge_item_share: "):
+    with pytest.raises(ValueError, match=r"^huge_item_share: "):
         TRIALS.start("huge_item_share", 1)

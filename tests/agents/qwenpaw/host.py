@@ -173,6 +173,7 @@ class Request:
     user_id: str
     channel: str
     stream: bool = True
+    ctxhealth_job: str | None = None
 
 
 class Store:

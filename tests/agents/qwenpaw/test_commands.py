@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.agents.qwenpaw.conftest import binding, chat
-from tests.agents.qwenpaw.host import Block, Model, Reply, says
+from tests.agents.qwenpaw.host import Block, Model, Reply, says, user
 from tests.client.server import eventually
 
 SOME = "w" * 600
@@ -286,3 +286,24 @@ def test_commands_can_be_switched_off(make: Any) -> None:
     make(commands=False)
     stage = make(commands=False)
     assert stage.server.hellos[-1]["caps"]["commands"] == ["ping"]
+
+
+def test_a_users_turn_that_slips_in_is_never_taken_for_an_operators(make: Any) -> None:
+    stage = make()
+    before = _filled(stage)
+    attach = stage.world.task_tracker.attach_or_start
+    slipped: list[Any] = []
+
+    async def busy(name: str, *given: Any, **more: Any) -> Any:
+        if not slipped:
+            slipped.append(None)
+            slipped[0] = [item async for item in stage.world.turn("s", [user("me first")])]
+            return None, False
+        return await attach(name, *given, **more)
+
+    stage.world.task_tracker.attach_or_start = busy
+    end = stage.press("compact_fallback")
+    assert end["state"] == "succeeded"
+    assert slipped[0][-1].content[0].text == "fine", "the user was answered by the model"
+    kept = [m["content"][0]["text"] for m in stage.world.context("s")]
+    assert kept[1:] == ["me first", "fine"] and len(before) == 6

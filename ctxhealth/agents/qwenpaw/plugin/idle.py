@@ -42,9 +42,9 @@ async def run(home: Integration, workspace: Any, key: Key, job: Job, visible: bo
     """Start the turn and wait for it; False where another one runs. ``visible``: as the console
     would start it, so that whoever has the chat open sees the answer."""
     name = await run_of(workspace, key)
-    request = _request(home.binding.request, key)
+    request = _request(home.binding.request, key, job)
     source, payload = await _source(workspace, key, request, visible)
-    home.idle[key] = job
+    home.idle[job.token] = job
     tracker = workspace.task_tracker
     try:
         queue, fresh = await tracker.attach_or_start(name, payload, source, owner=workspace)
@@ -56,17 +56,17 @@ async def run(home: Integration, workspace: Any, key: Key, job: Job, visible: bo
                 if job.answers and job.result.done():
                     break
     finally:
-        if home.idle.get(key) is job:
-            del home.idle[key]
+        home.idle.pop(job.token, None)
     job.fail(RuntimeError("QwenPaw ended the turn before the agent was ready; see its log"))
     return True
 
 
-def _request(made: Any, key: Key) -> Any:
+def _request(made: Any, key: Key, job: Job) -> Any:
     said = {"role": "user", "type": "message", "content": [{"type": "text", "text": TEXT}]}
     return made(
-        input=[said], session_id=key.session, user_id=key.user, channel=key.channel, stream=True
-    )
+        input=[said], session_id=key.session, user_id=key.user, channel=key.channel, stream=True,
+        ctxhealth_job=job.token,
+    )  # fmt: skip
 
 
 async def _source(workspace: Any, key: Key, request: Any, visible: bool) -> tuple[Any, Any]:

@@ -39,7 +39,7 @@ class Integration:
         self.settings, self.binding, self.reporter = settings, binding, reporter
         self.care, self.loop = care, loop
         self.stopped = False
-        self.idle: dict[Key, Job] = {}
+        self.idle: dict[str, Job] = {}
         self._watches: dict[Key, Watch] = {}
         self._sessions: dict[tuple[str, str], Key] = {}
         self._managers: WeakKeyDictionary[Any, Watch] = WeakKeyDictionary()
@@ -140,7 +140,7 @@ class Integration:
             watch.learn(agent.state.context)
             if agent.state.context:
                 self.snapshot(watch, agent, manager_of(agent))
-        job = self.idle.get(watch.key)
+        job = self.idle.get(_token(ctx))
         if job is None or job.answers:
             self._begin(ctx, watch, _kind(ctx, parent) if job is None else "continuation")
 
@@ -171,7 +171,7 @@ class Integration:
 
     async def before(self, ctx: Any) -> Any:
         """Before the model is asked: an operator's work on an idle chat, in place of an answer."""
-        job = self.idle.pop(key_of(ctx), None)
+        job = self.idle.pop(_token(ctx), None)
         if job is None or ctx.agent is None:
             return None
         await job.execute(ctx.agent)
@@ -278,6 +278,11 @@ class Integration:
 
 def _first(messages: list[Any]) -> list[Any]:
     return blocks_of(messages[0]) if messages else []
+
+
+def _token(ctx: Any) -> str:
+    """Of the job that a turn was started for; blank for a user's turn."""
+    return str(getattr(getattr(ctx, "request", None), "ctxhealth_job", None) or "")
 
 
 def _kind(ctx: Any, parent: str | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from .sdk import client
 
@@ -16,13 +17,16 @@ Work = Callable[[Any], Awaitable[dict[str, Any]]]
 @dataclass
 class Job:
     """``work(agent)`` changes or reads the agent. ``answers``: the turn goes on to the model;
-    then ``clears`` says that it has nothing to tell it: the last message is still unanswered."""
+    then ``clears`` says that it has nothing to tell it: the last message is still unanswered.
+    ``token`` marks the turn that was started for it, so that no user's turn is taken for it.
+    """
 
     context: Any
     work: Work
     answers: bool = False
     clears: bool = False
     claimed: bool = False
+    token: str = field(default_factory=lambda: uuid4().hex)
     result: Future[dict[str, Any]] = field(default_factory=Future)
 
     async def execute(self, agent: Any) -> None:

@@ -10,18 +10,26 @@ from ctxhealth.agents.maka.telling import Telling
 from ctxhealth.agents.maka.words import decided_error
 
 Frame = dict[str, Any]
-# Nothing was tried: the history was small enough, or there was none.
-_NOT_TRIED = frozenset({"below_high_water", "disabled", "empty_history"})
+# Nothing was tried: the history was small enough, or there was none; or it is no compaction.
+_NOT_TRIED = frozenset(
+    {
+        "below_high_water", "context_budget_exhausted", "disabled", "empty_history",
+        "max_history_tokens_missing",
+    }
+)  # fmt: skip
+# There was too much, and none of it could be folded.
+_NOTHING_FOLDABLE = frozenset({"insufficient_turns", "no_foldable_turns"})
 
 
 def take(to: Telling, turn: Turn, usage: Frame) -> None:
     """``usage``: the turn's ``token_usage`` message."""
     budget = usage.get("contextBudget") or {}
     ts = int(usage["ts"])
-    found = [each for each in budget.get("compactionDecisions") or [] if _is_news(to, each)]
+    decided = budget.get("compactionDecisions") or []
+    found = [each for each in decided if _is_news(to, each)]
     if turn.bare:
-        for decision in found[:1] or [_nothing_said()]:
-            folds.close_by_decision(to, turn, ts, decision, budget)
+        decision = next(iter(decided), _nothing_said())
+        folds.close_by_decision(to, turn, ts, decision, budget)
     else:
         for decision, attempt, error in folds.pair(turn, found):
             _one(to, turn, ts, decision, attempt, error, budget, usage)
@@ -71,8 +79,8 @@ def _silent(to: Telling, turn: Turn, ts: int, decision: Frame, budget: Frame, us
         return
     reason = str(decision.get("failOpenReason") or decision.get("reason") or "unknown")
     if active:
-        attempt = folds.without_calls(to, turn, ts, word, reason=reason, before=to.known.load,
-                                      scope="prompt")  # fmt: skip
+        # When in the turn that was, and so at what size, is not told.
+        attempt = folds.without_calls(to, turn, ts, word, reason=reason, scope="prompt")
         if word == "failedOpen":
             latches.decided(to, turn, ts, attempt)
         return
@@ -80,6 +88,7 @@ def _silent(to: Telling, turn: Turn, ts: int, decision: Frame, budget: Frame, us
     before = None if before is None else max(0, before - to.known.saving)
     after = _sent_of_history(usage)
     lossy = True if before and after is not None and after < before else None
+    word = "nothing_foldable" if reason in _NOTHING_FOLDABLE else word
     folds.without_calls(
         to, turn, ts, word, reason=reason, before=before, after=after, scope="history",
         lossy=lossy,

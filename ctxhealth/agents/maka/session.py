@@ -105,6 +105,10 @@ class _Look:
         if not name:
             self._note(message)
             return
+        before = self._known.turn
+        if before is not None and before.id != name:
+            self._requests(before, None, ended=True)
+            self._turns.ended(before, int(message["ts"]), "aborted", "Maka went on without a word")
         turn = self._turns.of(str(name), self._run(str(name)))
         ends = kind == "turn_state" and message.get("status") in _ENDS
         # What Maka writes at a turn's end speaks of all its requests.

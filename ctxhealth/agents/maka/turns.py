@@ -23,7 +23,7 @@ class Turns:
     # -- turns
 
     def of(self, turn: str, run: str | None = None) -> Turn:
-        """The open turn of this name; another one that is open is over without a word."""
+        """The open turn of this name, begun where there is none."""
         found = self._known.turn
         if found is None or found.id != turn:
             found = self._known.turn = Turn(turn)

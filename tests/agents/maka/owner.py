@@ -37,7 +37,7 @@ class Owner:
         self.frames: list[dict[str, Any]] = []
         self._answers: dict[str, dict[str, Any]] = {}
         self._came = threading.Condition()
-        self.ended = threading.Event()
+        self.gone = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def ask(self, operation: str, seconds: float = 20, **fields: Any) -> Any:
@@ -46,7 +46,7 @@ class Owner:
         text = json.dumps({"requestId": request, "operation": operation, "input": fields})
         self._socket.send(text)
         with self._came:
-            self._came.wait_for(lambda: request in self._answers or self.ended.is_set(), seconds)
+            self._came.wait_for(lambda: request in self._answers or self.gone.is_set(), seconds)
             assert request in self._answers, f"{operation} was not answered"
             answer = self._answers.pop(request)
         if not answer["ok"]:
@@ -97,5 +97,5 @@ class Owner:
             pass
         finally:
             with self._came:
-                self.ended.set()
+                self.gone.set()
                 self._came.notify_all()

@@ -68,7 +68,7 @@ def _is_cut(url: str, credential: str, operation: str, **fields: object) -> bool
     try:
         owner.ask(operation, 5, **fields)
     except (AssertionError, OSError):
-        return owner.ended.wait(5)
+        return owner.gone.wait(5)
     except Said:
         return False
     finally:

@@ -206,6 +206,97 @@ def test_nothing_to_fold_in_a_turn_that_ended_well_was_a_latch_until_there() -> 
     assert not [e for e in told(scene, OLD) if e["type"].startswith("latch")]
 
 
+def test_a_history_of_which_nothing_can_be_folded_is_told_as_that() -> None:
+    host = Told(OLD)
+    session = host.session("s", now=NOW)
+    turn = session.begin("t1")
+    session.request(turn, 13_000)
+    session.say(turn)
+    nothing = decision("unchanged", "priorReplay", reason="insufficient_turns")
+    session.end(turn, decisions=[nothing], before=12_500, after=12_500, prior=12_500)
+    (attempt,) = story(host.events).state.compactions.recent
+    assert (attempt.outcome, attempt.reason) == ("nothing_foldable", "insufficient_turns")
+
+
+def test_a_history_that_is_small_enough_is_no_attempt() -> None:
+    host = Told(OLD)
+    session = host.session("s", now=NOW)
+    turn = session.begin("t1")
+    session.request(turn, 5_000)
+    session.say(turn)
+    session.end(turn, decisions=[scenes.BELOW], before=3_000, after=3_000)
+    assert not [e for e in host.events if e["type"].startswith("compaction")]
+
+
+def test_a_turn_that_maka_never_ended_ends_with_the_next() -> None:
+    host = Told(OLD)
+    session = host.session("s", now=NOW)
+    session.request(session.begin("t1"), 5_000, finish="tool_calls")
+    turn = session.begin("t2")
+    session.request(turn, 5_500)
+    session.say(turn)
+    session.end(turn)
+    ended = [(e["turn"], e["outcome"]) for e in host.events if e["type"] == "turn.ended"]
+    assert ended == [("t1", "cancelled"), ("t2", "answered")]
+    replies = [e for e in host.events if e["type"] == "model.replied"]
+    assert len(replies) == 2 and "content" not in replies[0]
+
+
+def test_an_overflow_without_a_rescue_is_a_latch_where_the_version_has_one() -> None:
+    row = story(told(scenes.latched, NEW)).row
+    assert [(latch.kind, latch.justified) for latch in row.latches] == [("structural", False)]
+    assert {f.code: f.severity for f in row.findings}["latched_unjustified"] == "critical"
+    events = told(scenes.latched, OLD)
+    assert not [event for event in events if event["type"].startswith("latch")]
+    skipped = [e["reported"] for e in events if e["type"] == "compaction.finished"]
+    assert skipped == ["failedOpen"]
+
+
+def test_a_failed_summary_before_it_justifies_the_latch() -> None:
+    def scene(session: Session) -> None:
+        turn = session.begin("t1")
+        session.request(turn, 14_000, finish="tool_calls")
+        session.tool(turn)
+        session.fold(turn, 13_000, 1, wrote=False)
+        session.overflow(turn)
+        session.end(turn, "failed", error="context_overflow")
+
+    row = story(told(scene, NEW)).row
+    assert [(latch.kind, latch.justified) for latch in row.latches] == [("summarizer", True)]
+
+
+def test_a_structural_decision_among_others_is_the_one_without_a_call() -> None:
+    host = Told(OLD)
+    session = host.session("s", now=NOW)
+    turn = session.begin("t1")
+    session.request(turn, 13_000, finish="tool_calls")
+    session.tool(turn)
+    name = session.fold(turn, 12_000, 300)
+    session.request(turn, 6_000)
+    session.say(turn)
+    decisions = [
+        decision("failedOpen", failOpenReason="no_safe_completed_span"),
+        decision("replaced", boundaryIds=[name]),
+    ]
+    session.end(turn, decisions=decisions, before=3_000, after=3_000)
+    found = [(a.outcome, a.summarizer and a.summarizer.calls) for a in story(
+        host.events).state.compactions.recent]  # fmt: skip
+    assert found == [("reduced", 1), ("nothing_foldable", 0)]
+    assert not [e for e in host.events if e["type"] == "note" and e["code"] == "fold_reason"]
+
+
+def test_a_compaction_by_hand_fails_for_the_reason_that_maka_gives() -> None:
+    host = Told(OLD)
+    session = host.session("s", now=NOW)
+    session.begin_bare("by-hand")
+    session.fold("by-hand", 3_000, 400, wrote=False)
+    failed = decision("failedOpen", "priorReplay", failOpenReason="malformed_summary_truncated")
+    session.end("by-hand", decisions=[failed], before=7_000, after=3_000)
+    (attempt,) = story(host.events).state.compactions.recent
+    assert (attempt.trigger, attempt.outcome) == ("manual", "summarizer_failed")
+    assert (attempt.error_class, attempt.before, attempt.after) == ("truncated", 7_000, 7_000)
+
+
 def test_an_unreadable_message_costs_nothing_else() -> None:
     host = Told(OLD, often=False)
     session = host.session("s", now=NOW)

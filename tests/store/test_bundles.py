@@ -280,7 +280,8 @@ HOSTILE: dict[str, tuple[Spoil, str]] = {
     "a deep body": (lambda b: _event(b, 2, body='{"a":' * 60 + "1" + "}" * 60), "event 3"),
     "a very deep body": (lambda b: _event(b, 2, body="[" * 60_000), "event 3"),
     "a NUL in a body": (
-        lambda b: _event(b, 1, body=b["events"][1][5].replace('"c1"', '"c\\u00001"')), "event 2"),
+        lambda b: _event(b, 1, body=b["events"][1][5].replace("About", "A\\u0000bout")),
+        "characters that cannot be stored"),
     "a huge number": (
         lambda b: _event(b, 2, type="x.y",
                          body='{"seq":3,"ts":1,"type":"x.y","chat":"c1","n":1e999}'), "event 3"),

@@ -58,6 +58,7 @@ class SessionImport:
         self._before: Counter[str] = Counter()
         self.session = ""
         self.lines = 0
+        self._last = b""
         self._barren = 0
         self.troubles = Troubles()
         self._reader = self._fresh()
@@ -74,7 +75,9 @@ class SessionImport:
         stream = writes.import_stream(product=self._format.name, session=self.session)
         self._stream = stream
         place = queries.import_place(stream.agent, self.session)
-        if place is None and self.chat() is not None and not self._begun(stream):
+        if self.chat() is None:
+            place = self._anew(stream)
+        elif place is None and not queries.stream_head(stream.stream):
             raise Refused(_READ_ELSEWHERE)
         self._reader = self._resumed(place)
         self._before = self._reader.counts.copy()
@@ -151,9 +154,13 @@ class SessionImport:
         self._begin(0)
         return False
 
-    def _begun(self, stream: StreamHandle) -> bool:
-        """Whether the chat's events came from a file of its own, whose place was not kept."""
-        return queries.stream_head(stream.stream) > 0
+    def _anew(self, stream: StreamHandle) -> Place:
+        """Nothing of the chat is here, or not any more: the first place, behind what the stream
+        once held."""
+        seq = queries.stream_head(stream.stream)
+        place = Place(seq, 0, sha256().hexdigest(), _packed(self._fresh()))
+        writes.import_place_keep(stream=stream, session=self.session, place=place)
+        return place
 
     def _has_own_file(self, agent: str) -> bool:
         """Whether a sub-agent's own file is among those dropped, or was read before."""
@@ -189,6 +196,7 @@ class SessionImport:
 
     def _line(self, line: Line, to: Submitting) -> None:
         self.lines += 1
+        self._last = line.data or b""
         before = self._reader.counts["unreadable"]
         events = _feed(self._reader, line)
         if self._reader.counts["unreadable"] != before:
@@ -217,7 +225,11 @@ class SessionImport:
                 self._told = self._digest
             else:
                 self.troubles.torn(self.lines + 1, waiting)
-        self._take(self._reader.finish(), to)
+        before = self._reader.counts["unreadable"]
+        events = self._reader.finish()
+        if self._reader.counts["unreadable"] != before:
+            self.troubles.saw(self.lines, self._last, len(self._last))
+        self._take(events, to)
 
     def _keep(self, stream: StreamHandle, to: Submitting) -> None:
         """Events first, then how far they reach: after a crash between the two the same events

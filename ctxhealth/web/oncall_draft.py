@@ -24,7 +24,7 @@ def draft_of(shift: Shift, now: int) -> str:
         [f"{row.words} until {clock(row.until, now)} UTC ({row.by}: {row.reason})"
          for row in shift.silences],
     )  # fmt: skip
-    parts += ["", "## To do", "", "- "]
+    parts += ["", "## To do", "", "- nothing noted yet"]
     return "\n".join(parts)
 
 

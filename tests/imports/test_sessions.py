@@ -10,6 +10,7 @@ import pytest
 from ctxhealth.core.model import Connection
 from ctxhealth.store import incarnation, queries, writes
 from ctxhealth.store.bundles import bundle_of
+from ctxhealth.store.models import Chat, Event
 from tests.imports.bring import Desk, content, events
 from tests.readers.gemini_session import GeminiSession
 from tests.readers.pi_session import PiSession
@@ -238,3 +239,24 @@ def test_a_bundle_that_cannot_be_trusted_is_refused_with_its_sentence(desk: Desk
     row = desk.bring(b'{"format":"ctxhealth.bundle","version":1}')
     assert row.state == "refused"
     assert row.reason.startswith("This bundle cannot be read: ")
+
+
+def test_a_chat_that_retention_deleted_is_brought_again_whole(desk: Desk) -> None:
+    data = session(3).bytes()
+    first = desk.bring(data)
+    assert first.chat is not None
+    log = [kind for kind, _ in content(first.chat)]
+    Event.objects.filter(chat_id=first.chat).delete()
+    Chat.objects.filter(id=first.chat).delete()
+    again = desk.bring(data)
+    assert (again.state, again.reason) == ("done", "")
+    assert [kind for kind, _ in content(again.chat)] == log
+    assert desk.bring(data + b"\n").events == 0
+
+
+def test_a_torn_object_that_nothing_completes_is_shown_by_its_last_line(desk: Desk) -> None:
+    data = session(2).bytes() + b'{"type":"user","text":"half of\nit\n'
+    row = desk.bring(data)
+    (trouble,) = row.troubles
+    assert trouble.line == 6 and "torn object" in trouble.problem
+    assert trouble.shape == "… (2 bytes)"

@@ -115,7 +115,7 @@ def test_a_failed_summarizer_is_not_asked_again_for_the_same_input_until_cleared
     stage.say("s", LONG)
     stage.say("s", LONG + LONG)
     (latch,) = stage.events("latch.set")
-    assert (latch["kind"], latch["scope"], latch["bypass"]) == ("summarizer", "chat", ["manual"])
+    assert (latch["kind"], latch["scope"], latch["bypass"]) == ("summarizer", "process", ["manual"])
     assert latch["release"] == {"input_changed": True, "success": True, "growth": 50}
     tokens = latch["tokens"]
     stage.world.saved["s"]["state"]["context"][-1]["content"][0]["text"] = "fine"
@@ -137,3 +137,16 @@ def test_a_summary_that_works_again_clears_the_latch(make: Any) -> None:
     stage.press("compact_summarize")
     stage.say("s", "w" * 3_000)
     assert [e["how"] for e in stage.events("latch.cleared")] in (["success"], ["input_changed"])
+
+
+def test_a_latch_ends_with_the_process_that_held_it(make: Any) -> None:
+    stage = make(summary_latch=True, agent="lasting")
+    stage.world.model.summaries = [RuntimeError("down")]
+    stage.say("s", LONG)
+    stage.say("s", LONG + LONG)
+    (latch,) = stage.events("latch.set")
+    stage.run(stage.plugin.stop())
+    other = make(summary_latch=True, agent="lasting")
+    other.say("s", "hello")
+    (cleared,) = other.events("latch.cleared")
+    assert (cleared["latch"], cleared["how"]) == (latch["latch"], "restart")

@@ -80,6 +80,7 @@ class Integration:
             labels = {"channel": key.channel, "agent": key.agent}
             chat = self.reporter.chat(key.id, labels=labels)
             found = self._watches[key] = Watch(key, chat)
+            self.care.run("latches of an earlier process", lambda: self.latching.forget(found))
         return found
 
     def known(self, id: str) -> Watch | None:

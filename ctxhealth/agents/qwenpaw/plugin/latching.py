@@ -53,7 +53,7 @@ class Latching:
             self._cleared(watch, "input_changed")
         watch.latch = latch
         watch.latch_id = watch.chat.reporter.names.mint("latch")
-        fields = policy.wire(latch, name=watch.latch_id)
+        fields = policy.wire(latch, name=watch.latch_id, scope="process")
         fields["bypass"] = ["manual"]
         watch.chat.event("latch.set", **fields)
 
@@ -63,6 +63,15 @@ class Latching:
             return False
         self._cleared(watch, "operator", command)
         return True
+
+    @staticmethod
+    def forget(watch: Watch) -> None:
+        """A latch lives in the process: what an earlier one left set is told as over."""
+        reporter = watch.chat.reporter
+        held = dict(reporter._station.journal.tracks.of(watch.key.id).latches)
+        for latch, is_set in held.items():
+            if is_set:
+                watch.chat.latch_cleared(latch, "restart")
 
     def _cleared(self, watch: Watch, how: str, command: str | None = None) -> None:
         if watch.latch_id is not None:

@@ -21,7 +21,7 @@ from ctxhealth.agents.qwenpaw import make
 RELEASE = "2.2.2.post1"
 MODEL = "fake-1"
 _INSTALL_S = 900
-_START_S = 120
+_START_S = 300
 
 
 def environment(folder: Path) -> Path:
@@ -196,7 +196,7 @@ class Paw:
             data=json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             for line in answer:
                 if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
                     yield json.loads(line[5:])

@@ -163,6 +163,8 @@ def test_a_server_that_is_away_for_a_while_gets_all_of_it(
             eventually(lambda: "waiting for it" in running.err.getvalue(), "the trouble")
         finally:
             house.server.start()
+        # Its patience is tested elsewhere, and takes up to half a minute.
+        running.bridge.line.reporter.reconnect()
         told(house, session, "turn.ended", 2)
     assert len(requests(house, session)) == len(set(requests(house, session))) == 2
 

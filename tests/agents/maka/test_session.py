@@ -136,15 +136,18 @@ def test_the_usage_keeps_cached_tokens_inside_the_input() -> None:
     assert story(host.events).row.load.value == 9_136
 
 
-def test_usage_that_is_missing_is_no_usage() -> None:
+@pytest.mark.parametrize(
+    "attempt", [{"usageBasis": "missing"}, {"usageBasis": "partial", "inputTokens": 12}]
+)
+def test_usage_that_is_missing_or_partial_is_no_usage(attempt: Frame) -> None:
     host = Told(OLD)
     session = host.session("s", now=NOW)
     turn = session.begin("t1")
-    session.request(turn, None)
+    session.request(turn, None if attempt["usageBasis"] == "missing" else 12, **attempt)
     session.say(turn)
     session.end(turn)
     (reply,) = [e for e in host.events if e["type"] == "model.replied"]
-    assert "usage" not in reply or reply["usage"] is None
+    assert reply.get("usage") is None
     assert story(host.events).row.load.value is None
 
 

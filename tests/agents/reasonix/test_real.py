@@ -96,7 +96,7 @@ def test_turns_and_a_fold_under_pressure_are_on_the_page(
         lambda: (found := house.events(session, "model.replied")) and len(found) == 8 and found,
         "8 replies",
     )
-    assert [event["body"]["usage"]["input"] for event in replied] == prompts
+    assert [event["usage"]["input"] for event in replied] == prompts
     chat = house.chat(session)
     assert chat["load"]["value"] == prompts[-1]
     assert (chat["window"]["value"], chat["model"]) == (WINDOW, MODEL)
@@ -160,7 +160,7 @@ def test_an_overflow_is_read_from_the_text_and_empties_end_the_turn(
     model.chat = overflow(20_000, 21_500)
     assert reasonix.say("too much")["turnStatus"] == "failed"
     failed = house.until(lambda: house.events(session, "model.failed"), "the failure")
-    assert (failed[0]["body"]["error"], failed[0]["body"]["status"]) == ("invalid", 400)
+    assert (failed[0]["error"], failed[0]["status"]) == ("invalid", 400)
     assert house.chat(session)["window"]["value"] == 20_000
     model.chat = Answer("")
     assert reasonix.say("say nothing")["turnStatus"] == "failed"
@@ -177,7 +177,7 @@ def test_stop_ends_the_turn_and_a_press_waits_for_it(
     reasonix.submit("take your time")
     house.until(lambda: house.events(session, "request.sent")[3:], "the open call")
     assert house.ended(house.press(session, "stop_turn"))["state"] == "succeeded"
-    assert house.events(session, "turn.ended")[-1]["body"]["outcome"] == "cancelled"
+    assert house.events(session, "turn.ended")[-1]["outcome"] == "cancelled"
     again = house.ended(house.press(session, "stop_turn"))
     assert (again["state"], again["state_reason"]) == ("refused", "stale")
     gate = Event()
@@ -202,7 +202,7 @@ def test_what_happened_while_the_bridge_was_away_is_told_once_with_its_gap(
     reasonix.say("second")
     bridge.start()
     house.until(lambda: len(house.events(session, "turn.ended")) == 2, "the second turn")
-    texts = [event["body"].get("excerpt") for event in house.events(session, "message.added")]
+    texts = [event.get("excerpt") for event in house.events(session, "message.added")]
     assert texts == ["first", "The answer.", "second", "The answer."]
     assert len(house.events(session, "gap")) == 1
     assert len(house.events(session, "model.replied")) == 1

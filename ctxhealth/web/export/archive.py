@@ -6,6 +6,7 @@ import io
 import zipfile
 
 from django.template.loader import get_template
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ctxhealth.web.export.charts import axis_file, moment_file
@@ -48,7 +49,7 @@ def zip_of(report: Report) -> bytes:
     return buffer.getvalue()
 
 
-def html_of(report: Report, charts: dict[str, str]) -> str:
+def html_of(report: Report, charts: dict[str, SafeString]) -> str:
     """One page without any other file, for the screen and for paper."""
     context = {
         "report": report,
@@ -57,13 +58,14 @@ def html_of(report: Report, charts: dict[str, str]) -> str:
         "detail": report.page.detail,
         "chat": report.found.chat,
         "title": report.found.chat.summary.title or report.found.chat.external_id,
-        "drawn": [(each, SafeString(charts[each.file])) for each in report.pictures],
+        "drawn": [(each, charts[each.file]) for each in report.pictures],
+        "style": format_html("<style>\n{}</style>", get_template("incidents/report.css").render()),
         "now": report.made_at,
     }
     return get_template("incidents/report.html").render(context)
 
 
-def _chart(report: Report, picture: Picture) -> str:
+def _chart(report: Report, picture: Picture) -> SafeString:
     if picture.moment is None:
         return axis_file(report.stretch.axis)
     return moment_file(picture.moment)

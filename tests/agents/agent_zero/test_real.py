@@ -277,6 +277,21 @@ def test_a_reload_of_all_plugins_leaves_one_reporter_and_one_wrapper(world: Worl
     assert len(sent) == 3
 
 
+def test_settings_saved_on_the_page_take_effect_at_once(world: World) -> None:
+    script_healthy(world.provider, 40)
+    world.agent.do("open", "settings")
+    path = world.tree.path / "usr" / "plugins" / "ctxhealth" / "config.json"
+    on = json.loads(path.read_text())
+    save = "helpers.plugins:save_plugin_config"
+    world.agent.do("call", save, "ctxhealth", "", "", {**on, "enabled": False})
+    assert world.agent.do("wrapped") == {"compress": 0, "reporters": 0}
+    assert world.agent.do("say", "settings", "unseen")["answer"]
+    world.agent.do("call", save, "ctxhealth", "", "", on)
+    assert world.agent.do("wrapped") == {"compress": 1, "reporters": 1}
+    state = world.agent.do("say", "settings", "seen")
+    world.page("settings", state["history"])
+
+
 def test_uninstalled_it_leaves_nothing_behind(world: World) -> None:
     """Last in this file: the agent goes on without the plugin."""
     script_healthy(world.provider, 40)

@@ -1,25 +1,32 @@
 # mypy: ignore-errors
-"""What Agent Zero calls when the plugin is installed, configured and removed."""
+"""What Agent Zero calls when the plugin is installed, configured and removed.
+
+It keeps this module longer than those it imports, so each call looks for the present ones.
+"""
 
 from __future__ import annotations
 
-from usr.plugins.ctxhealth.helpers import life
-
 
 def install(**kwargs):
-    life.start()
+    _life().start()
 
 
 def pre_update(**kwargs):
-    life.stop("updated")
+    _life().stop("updated")
 
 
 def uninstall(**kwargs):
-    life.stop("uninstalled", forget=True)
+    _life().stop("uninstalled", forget=True)
 
 
 def save_plugin_config(settings=None, default=None, **kwargs):
     """Called before the settings are stored; what it returns is stored."""
     chosen = settings if settings is not None else default
-    life.configure(chosen)
+    _life().configure(chosen)
     return chosen
+
+
+def _life():
+    from usr.plugins.ctxhealth.helpers import life
+
+    return life

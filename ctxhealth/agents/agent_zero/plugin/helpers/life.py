@@ -33,14 +33,15 @@ def start(given: Mapping[str, Any] | None = None) -> None:
         except BadSettings as error:
             log.warning("ctxhealth: %s", error)
             _end("bad settings")
+        except Exception:
+            # Tried once and not at every hook: what is wrong here stays so.
+            log.exception("ctxhealth: the plugin could not start")
+            _end("no start")
 
 
 def configure(given: Any) -> None:
     """Settings were saved. Never raises: the page must be able to store them."""
-    try:
-        start(given if isinstance(given, Mapping) else {})
-    except Exception:
-        log.exception("ctxhealth: the settings could not be applied")
+    start(given if isinstance(given, Mapping) else {})
 
 
 def stop(reason: str, *, forget: bool = False) -> None:

@@ -30,9 +30,9 @@
 
   // Ids of the lines in the server's order, each group's own line before its first row.
   const wanted = () => order.flatMap((id) => (heads[id] ? [`group-${heads[id]}`, `row-${id}`] : [`row-${id}`]));
-  // Whether the order names every chat under these filters.
-  const whole = () => !document.getElementById("more");
-  const leaves = (line, named) => /^(row|group)-/.test(line.id) && !named.has(line.id) && (whole() || line.id.startsWith("group-") || left.has(line.id));
+  // Whether the order names every chat under these filters: then what it does not name leaves.
+  const whole = !document.getElementById("more");
+  const leaves = (line, named) => /^(row|group)-/.test(line.id) && !named.has(line.id) && (whole || line.id.startsWith("group-") || left.has(line.id));
 
   // How many of these places must move so that they ascend: all but the longest run that does.
   const outOfPlace = (places) => {
@@ -147,9 +147,18 @@
 
   // A further page brings the line of a group again that began on the page before it.
   const onlyOnce = () => { const seen = new Set(); for (const line of body.querySelectorAll("tr.group")) { if (seen.has(line.id)) line.remove(); seen.add(line.id); } };
-  const show = () => document.dispatchEvent(new CustomEvent("ctx:show", { detail: rows().map(number) }));
-  document.addEventListener("ctx:open", show);
-  document.addEventListener("htmx:afterSettle", (e) => { if (e.target.id?.startsWith("row-") || e.target === body) return; if (table.contains(e.target)) { onlyOnce(); show(); } });
+  // Which rows stand here, so that those beyond the first page are followed too.
+  let told = "";
+  const show = () => {
+    const ids = rows().map(number);
+    const said = [...ids].sort((a, b) => a - b).join();
+    if (said === told) return;
+    told = said;
+    document.dispatchEvent(new CustomEvent("ctx:show", { detail: ids }));
+  };
+  document.addEventListener("ctx:open", () => { told = ""; show(); });
+  let settling = 0;
+  document.addEventListener("htmx:afterSettle", (e) => { if (!table.contains(e.target)) return; clearTimeout(settling); settling = setTimeout(() => { onlyOnce(); show(); }, 50); });
   count();
   tell(current());
 })();

@@ -80,6 +80,7 @@ class IncidentPage:
     detail: IncidentDetail
     review: bool
     open: bool
+    left_open: bool
     sentence: str
     state: states.Meta | None
     tone: str
@@ -114,6 +115,7 @@ def page_of(
         detail=detail,
         review=review,
         open=row.closed_at is None,
+        left_open=exported_at is not None,
         sentence=row.sentence or ("A stretch that somebody set aside." if review else ""),
         state=state,
         tone=state.tone if state else "info",

@@ -26,7 +26,6 @@ urlpatterns = [
     path("chats/<int:chat_id>/series.json", chat.chat_series, name="chat_series"),
     path("chats/<int:chat_id>/timeline/", chat.chat_timeline, name="chat_timeline"),
     path("chats/<int:chat_id>/attempts/<int:first_seq>/", chat.chat_attempt, name="chat_attempt"),
-    path("chats/<int:chat_id>/attempts/<int:first_seq>/", chat.chat_attempt, name="chat_attempt"),
     path("chats/<int:chat_id>/events/", chat.chat_events, name="chat_events"),
     path("chats/<int:chat_id>/events/<int:chat_seq>/", chat.chat_event, name="chat_event"),
     path("chats/<int:chat_id>/act/<slug:kind>/", actions.chat_action, name="chat_action"),

@@ -165,4 +165,5 @@ def _loop_ms(world: World, stage: Any) -> float:
             took.append(time.thread_time() - begun)
         return took
 
-    return median(stage.run(turns()) if stage else asyncio.run(turns())) * 1000
+    took: list[float] = stage.run(turns()) if stage else asyncio.run(turns())
+    return median(took) * 1000

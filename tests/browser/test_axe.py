@@ -72,7 +72,10 @@ def test_every_page_has_no_violation(
     troubled = troubled_path(page)
     found: dict[str, list[str]] = {}
     for path in ("/", "/?q=nothing-fits", troubled, f"{troubled}events/", f"{troubled}timeline/",
-                 f"{troubled}events/1/", "/agents/", "/audit/", "/settings/tokens/"):  # fmt: skip
+                 f"{troubled}events/1/", "/agents/", "/agents/summarizers/", "/audit/", "/import/",
+                 "/oncall/", "/incidents/", "/settings/tokens/", "/settings/people/",
+                 "/settings/thresholds/", "/settings/windows/", "/settings/retention/",
+                 "/no-such-page/"):  # fmt: skip
         page.goto(path)
         if page.locator("#live").count():
             until_live(page)

@@ -142,6 +142,8 @@ class OpenCall(Part):
     at: int
     seq: int
     item: str
+    # A provider took a request with it, or no request holds it: its result is not missed.
+    settled: bool = False
 
 
 class Pair(Part):

@@ -16,7 +16,7 @@ from ctxhealth.core.model import AttemptView, LatchView, View
 from ctxhealth.core.parts import Fact, Facts, History, Limits, Meter, Part, Requests
 
 # Raised whenever the same events fold to another state: stored states are then rebuilt.
-FOLD_VERSION = 11
+FOLD_VERSION = 12
 
 RECENT_ATTEMPTS = 8
 RECENT_MARKS = 12
@@ -91,6 +91,8 @@ class Compactions(Part):
     no_relief_scope: str = "prompt"
     no_relief_cause: str | None = None
     no_relief_inferred: int = 0
+    # Answered requests in a row that were well below the trigger though nothing gave relief.
+    eased: int = 0
     summarizer_row: int = 0
     summarizer_calls: int = 0
     summarizer_input: int | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ctxhealth.core.meter import median
+from ctxhealth.core.model import AttemptView
+from ctxhealth.core.parts import OpenRequest
 from ctxhealth.core.rules import Thresholds
 from ctxhealth.core.state import ChatState
 
@@ -26,16 +28,25 @@ def hung_since(state: ChatState, thresholds: Thresholds) -> Hanging | None:
     limit = patience(state, thresholds)
     for name, sent in state.requests.open.items():
         if not sent.over:
-            due = sent.at + max(limit, writing_time(sent.max_output, thresholds))
+            due = request_due(sent, limit, thresholds)
             found.append(Hanging("request", name, sent.at, due))
     for name, view in state.compactions.running.items():
-        since = view.started_at or 0
-        due = state.compactions.leases.get(name, since + limit)
-        found.append(Hanging("compaction", name, since, due))
+        due = attempt_due(state, view, limit)
+        found.append(Hanging("compaction", name, view.started_at or 0, due))
     if not found:
         return None
     first = min(found, key=lambda entry: entry.due)
     return first._replace(due=max(first.due, arrival(state, first.since, thresholds)))
+
+
+def request_due(sent: OpenRequest, limit: int, thresholds: Thresholds) -> int:
+    """Until when a reply may take, where ``limit`` is the chat's patience; server ms."""
+    return sent.at + max(limit, writing_time(sent.max_output, thresholds))
+
+
+def attempt_due(state: ChatState, view: AttemptView, limit: int) -> int:
+    """Until when a started attempt may take: its lease, else the chat's patience."""
+    return state.compactions.leases.get(view.attempt, (view.started_at or 0) + limit)
 
 
 def arrival(state: ChatState, since: int, thresholds: Thresholds) -> int:

@@ -236,7 +236,8 @@ DEFINITIONS = (
         discouraged=_against_stalled,
         doc="The last 2 attempts gave no relief, or 1 with the load or its projection over the "
         "budget. Attempts skipped by a latch do not count; those that only a load that stays tells "
-        "of are said to be inferred. Closes at the first relief.",
+        "of are said to be inferred. Closes at the first relief, also where it came by other means: "
+        "after 3 requests in a row well below the agent's own trigger.",
         actions=("compact_fallback", "manual"),
     ),
     Definition(
@@ -260,8 +261,9 @@ DEFINITIONS = (
         sentence=_say_failing,
         recommended=_advise_stalled,
         discouraged=_against_failing,
-        doc="Compactions failed at their summarizer. Closes when a summary succeeds; after one "
-        "that somebody asked for below the trigger, at the next answered turn.",
+        doc="Compactions failed at their summarizer. Closes when a summary succeeds, or with the "
+        "relief that nothing waits for any more; after one that somebody asked for below the "
+        "trigger, at the next answered turn.",
         actions=("compact_fallback",),
     ),
     Definition(

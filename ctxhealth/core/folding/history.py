@@ -261,6 +261,8 @@ def _take_order(
     watch_order(history, event.order or [], first, whole)
     if whole:
         _settle_pairs(history)
+    if first and whole and history.open_calls:
+        _settle_absent(history, event.order or [])
 
 
 def _weigh(history: History, known: Heavy | None, item: SnapshotItem, seq: int) -> None:
@@ -290,6 +292,13 @@ def _settle_pairs(history: History) -> None:
     history.orphan_calls = [call for call in history.orphan_calls if call in history.snapshot_calls]
     history.orphan_cut = history.orphan_cut and bool(history.orphan_results or history.orphan_calls)
     history.snapshot_calls, history.snapshot_orphans = {}, []
+
+
+def _settle_absent(history: History, order: list[SnapshotItem]) -> None:
+    """A call that the agent does not send needs no result."""
+    members = {item.id for item in order}
+    for opened in history.open_calls.values():
+        opened.settled |= opened.item not in members
 
 
 def remove_items(state: ChatState, removed: list[str], context: Context) -> None:

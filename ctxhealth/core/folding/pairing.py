@@ -30,7 +30,7 @@ def overdue_calls(state: ChatState, context: Context) -> None:
     history = state.history
     timeout = context.rules.thresholds.call_ms
     for call, opened in history.open_calls.items():
-        old = context.at - opened.at > timeout
+        old = context.at - opened.at > timeout and not opened.settled
         if old and call not in history.orphan_calls and len(history.orphan_calls) < 8:
             history.orphan_calls.append(call)
 
@@ -38,6 +38,9 @@ def overdue_calls(state: ChatState, context: Context) -> None:
 def accept_pairs(history: History) -> None:
     """The provider accepted a request: whatever looked torn apart is whole enough."""
     history.orphan_named = None
+    for call in history.orphan_calls:
+        if call in history.open_calls:
+            history.open_calls[call].settled = True
     if history.orphan_calls or history.orphan_results:
         history.orphan_calls, history.orphan_results = [], []
     history.orphan_cut = False

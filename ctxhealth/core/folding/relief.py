@@ -172,7 +172,7 @@ def _clearly_smaller(state: ChatState, view: AttemptView, share: float) -> bool 
 def _relieved(state: ChatState) -> None:
     compactions = state.compactions
     compactions.no_relief = compactions.no_relief_calls = compactions.no_relief_freed = 0
-    compactions.no_relief_inferred = 0
+    compactions.no_relief_inferred = compactions.eased = 0
     compactions.no_relief_calls_known = compactions.no_relief_freed_known = True
     compactions.no_relief_from = compactions.no_relief_cause = None
     # The summarizer may still be dead, but nothing waits for it; its next failure says so again.
@@ -183,6 +183,7 @@ def _relieved(state: ChatState) -> None:
 def _not_relieved(state: ChatState, view: AttemptView) -> None:
     compactions = state.compactions
     compactions.no_relief += 1
+    compactions.eased = 0
     compactions.no_relief_inferred += "inferred" in view.flags
     calls = calls_made(view)
     if calls is None:
@@ -195,6 +196,24 @@ def _not_relieved(state: ChatState, view: AttemptView) -> None:
     if view.before is not None and compactions.no_relief_from is None:
         compactions.no_relief_from, compactions.no_relief_scope = view.before, view.scope
     compactions.no_relief_cause = cause_of(view)
+
+
+def ease(state: ChatState, context: Context) -> None:
+    """The history became small by other means than compaction: nothing waits for relief.
+
+    One low count may be of a side request, so it takes as many in a row as end an incident; the
+    trigger must be the agent's own.
+    """
+    compactions, limits, t = state.compactions, state.limits, context.rules.thresholds
+    if not compactions.no_relief and not compactions.summarizer_row:
+        return
+    measure, own = trigger_measure(state), limits.trigger_source in ("declared", "learned")
+    if not own or measure is None or limits.trigger is None or compactions.unjudged is not None:
+        return
+    low = measure <= t.relieved_share * limits.trigger
+    compactions.eased = compactions.eased + 1 if low else 0
+    if compactions.eased >= t.incident_calm_requests:
+        _relieved(state)
 
 
 def forget_asked_for(state: ChatState) -> None:

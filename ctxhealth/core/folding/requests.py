@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxhealth.core.folding.chat import take_reply_model
 from ctxhealth.core.folding.context import Context, push
 from ctxhealth.core.folding.latches import BY_LOAD, end_inferred, infer_latch, refresh_latches
+from ctxhealth.core.folding.overtaken import overtake_requests
 from ctxhealth.core.folding.pairing import accept_pairs, overdue_calls
 from ctxhealth.core.folding.readings import (
     calibrate,
@@ -13,7 +14,7 @@ from ctxhealth.core.folding.readings import (
     unreliable_reading,
 )
 from ctxhealth.core.folding.recovery import recovery_failed, recovery_reading, still_over
-from ctxhealth.core.folding.relief import judge_relief, overflow_after_attempt
+from ctxhealth.core.folding.relief import ease, judge_relief, overflow_after_attempt
 from ctxhealth.core.folding.replies import take_reply
 from ctxhealth.core.latching import is_pressed
 from ctxhealth.core.limits import overdue_line, settle_limits
@@ -109,6 +110,8 @@ def on_model_replied(state: ChatState, event: ModelReplied, context: Context) ->
     requests.retry_local, requests.retries = None, 0
     requests.last_error = None
     accept_pairs(state.history)
+    if requests.open and sent is not None:
+        overtake_requests(state, sent.seq, context)
     prompt = _take_usage(state, event, sent, context)
     _after_reply(state, event, prompt, sent, context)
     context.changes.facts = True
@@ -151,6 +154,7 @@ def _after_reply(
     meaningful = take_reply(state, event, prompt, context.at)
     pressed = is_pressed(state)
     _count_above(state, pressed, context)
+    ease(state, context)
     if any(record.view.kind in BY_LOAD for record in state.latches.open.values()):
         refresh_latches(state, context)
     if state.recovery is not None:

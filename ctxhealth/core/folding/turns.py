@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.latches import end_scope
+from ctxhealth.core.folding.overtaken import overtake_all
 from ctxhealth.core.folding.recovery import recovery_turn_ended
 from ctxhealth.core.folding.relief import forget_asked_for
 from ctxhealth.core.parts import TEXT
@@ -44,6 +45,8 @@ def on_turn_ended(state: ChatState, event: TurnEnded, context: Context) -> None:
     if event.outcome == "answered":
         _answered(state)
         forget_asked_for(state)
+        if turns.opened_seq is not None:
+            overtake_all(state, turns.opened_seq, context)
     elif event.outcome == "cancelled":
         turns.waiting_since = turns.waiting_turn = None
         turns.failing = 0
@@ -83,6 +86,8 @@ def _answered(state: ChatState) -> None:
     meter.step = None
     state.history.lost_tail = state.history.stale_tail = None
     state.replies.nothing_visible = False
+    for record in state.latches.open.values():
+        record.rescue_blocked = False
 
 
 def _start_topic(state: ChatState) -> None:

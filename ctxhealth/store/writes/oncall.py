@@ -124,7 +124,9 @@ def _refused(
     action: str, target: str, refusal: Refused | None, by: Any, reason: str = ""
 ) -> Refused:
     assert refusal is not None
-    audit(action=action, result=f"refused: {refusal.reason}", by=by, target=target, reason=reason)
+    # What was refused for its NUL must not fail for it in the trail.
+    said = reason.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    audit(action=action, result=f"refused: {refusal.reason}", by=by, target=target, reason=said)
     return refusal
 
 

@@ -116,11 +116,16 @@ def _core(page: IncidentPage, chat: int, within: Range) -> Range | None:
 def _within(detail: IncidentDetail, chat: ChatRow, came: BundleRow | None) -> Range | None:
     """A review is exactly what somebody chose; an incident has a little around it. What this
     server added to a chat that came in a bundle is no part of what happened."""
-    head = came.head if came and came.head else chat.chat_seq
+    head = head_of(chat, came)
     last = min(detail.to_seq or head, head)
     if detail.row.kind == "review":
         return range_of(chat.id, detail.from_seq, last)
     return with_lead(chat.id, detail.from_seq, last, head)
+
+
+def head_of(chat: ChatRow, came: BundleRow | None) -> int:
+    """The last event that the chat's agent or its own server wrote."""
+    return came.head if came and came.head else chat.chat_seq
 
 
 def _trail(detail: IncidentDetail, came: BundleRow | None) -> list[AuditRow]:

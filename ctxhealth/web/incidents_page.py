@@ -136,7 +136,8 @@ def figures_of(
 ) -> Iterable[Figure]:
     """Times from the first evidence on, then what it cost; what is not known says so."""
     row = detail.row
-    yield Figure("Started", "", "first evidence of the root", row.started_at)
+    said = "first evidence of the root" if row.kind == "automatic" else ""
+    yield Figure("Started", "", said, row.started_at)
     if view is not None:
         yield from _answers(view, row.closed_at is None)
     yield _lasted(row, view, now, exported_at)

@@ -113,6 +113,11 @@ def test_an_incident_that_was_open_when_exported_says_so(robot: Agent, operator:
     text = read(operator.get(f"/incidents/{brought.incident}/").content.decode()).text
     assert "still open when its bundle was made" in text
     assert "and goes on" not in text
+    # What this server added to close the log is no part of what happened.
+    there, here = (queries.incident_detail(each).row.chat for each in (number, brought.incident))  # type: ignore[union-attr]
+    count = queries.chat_get(there).chat_seq  # type: ignore[union-attr]
+    review = read(operator.get(f"/chats/{here}/review/").content.decode()).text
+    assert f"{count} events" in review
     assert f"/incidents/{brought.incident}/" not in operator.get("/incidents/").content.decode()
 
 

@@ -11,9 +11,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from ctxhealth.store import queries, writes
 from ctxhealth.store.clock import now_ms
 from ctxhealth.store.queries import ChatRow
+from ctxhealth.store.queries.bundles import bundle_of_chat
 from ctxhealth.store.queries.ranges import Range, seq_at
 from ctxhealth.web.access import PageRequest, may_operate, member, refuse
-from ctxhealth.web.incidents_load import Stretch, moment_at, stretch_of
+from ctxhealth.web.incidents_load import Stretch, head_of, moment_at, stretch_of
 from ctxhealth.web.incidents_moment import Moment, steps_of
 from ctxhealth.web.incidents_range import (
     BadRange,
@@ -33,7 +34,7 @@ def chat_review(request: PageRequest, chat_id: int) -> HttpResponse:
     if request.method == "POST":
         return _keep(request, chat)
     try:
-        within = asked_range(request.GET, chat.id, chat.chat_seq)
+        within = asked_range(request.GET, chat.id, _head(chat))
         at = asked_event(request.GET, within) if within else None
     except BadRange as error:
         return refuse(request, f"{error}.", status=400)
@@ -59,7 +60,7 @@ def chat_review(request: PageRequest, chat_id: int) -> HttpResponse:
 def _keep(request: PageRequest, chat: ChatRow) -> HttpResponse:
     """Set the stretch aside under a title, so that notes can be written on it."""
     try:
-        within = asked_range(request.POST, chat.id, chat.chat_seq)
+        within = asked_range(request.POST, chat.id, _head(chat))
         if within is None:
             raise BadRange("first: this chat has no event yet")
         made = writes.review_create(
@@ -82,7 +83,7 @@ def chat_moment(request: PageRequest, chat_id: int) -> HttpResponse:
     """The chat as of one event (``at``) or moment (``t``, ms) of a stretch."""
     chat = _chat(chat_id)
     try:
-        within = asked_range(request.GET, chat.id, chat.chat_seq)
+        within = asked_range(request.GET, chat.id, _head(chat))
         if within is None:
             raise Http404
         return moment_answer(request, chat, within)
@@ -96,7 +97,7 @@ def chat_table(request: PageRequest, chat_id: int) -> HttpResponse:
     """What the axis draws of a stretch, as a table."""
     chat = _chat(chat_id)
     try:
-        within = asked_range(request.GET, chat.id, chat.chat_seq)
+        within = asked_range(request.GET, chat.id, _head(chat))
     except BadRange as error:
         return refuse(request, f"{error}.", status=400)
     if within is None:
@@ -150,6 +151,10 @@ def _chat(chat_id: int) -> ChatRow:
     if chat is None:
         raise Http404
     return chat
+
+
+def _head(chat: ChatRow) -> int:
+    return head_of(chat, bundle_of_chat(chat.id))
 
 
 def _moment(chat_id: int, seq: int, within: Range) -> Moment:

@@ -307,3 +307,17 @@ def test_a_users_turn_that_slips_in_is_never_taken_for_an_operators(make: Any) -
     assert slipped[0][-1].content[0].text == "fine", "the user was answered by the model"
     kept = [m["content"][0]["text"] for m in stage.world.context("s")]
     assert kept[1:] == ["me first", "fine"] and len(before) == 6
+
+
+def test_an_agent_that_cannot_be_built_fails_the_command_in_words(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = make()
+    stage.say("s", "hello")
+
+    def unable(session: str) -> Any:
+        raise RuntimeError("no model is configured")
+
+    monkeypatch.setattr(stage.world, "_build", unable)
+    end = stage.press("compact_fallback")
+    assert end["state"] == "failed" and "before the agent was ready" in end["reason"]

@@ -33,7 +33,7 @@ class AgentsPage:
         """This page has no rows of chats."""
 
     async def counts(self) -> Counts:
-        return {}
+        return {"incidents": await self._live.board.incidents()}
 
     async def frames(self) -> list[str]:
         self._looked = asyncio.get_running_loop().time()

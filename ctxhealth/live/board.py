@@ -69,6 +69,7 @@ class Board:
     _loading: dict[BoardFilters, asyncio.Task[Loaded]] = field(default_factory=dict)
     _outcomes: tuple[float, dict[str, int]] | None = None
     _severities: tuple[float, dict[str, int]] | None = None
+    _incidents: tuple[float, int] | None = None
 
     def note(self, changes: Iterable[ChatChange | CommandChange]) -> dict[int, int]:
         """Commits of this process, oldest first; returns the versions of the chats in them."""
@@ -135,6 +136,13 @@ class Board:
         if self._severities is None or now > self._severities[0] + COUNTS_SECONDS:
             self._severities = (now, await self.reads.query(queries.counts_by_severity))
         return self._severities[1]
+
+    async def incidents(self) -> int:
+        """Open incidents of the whole fleet, at most some seconds old."""
+        now = asyncio.get_running_loop().time()
+        if self._incidents is None or now > self._incidents[0] + COUNTS_SECONDS:
+            self._incidents = (now, await self.reads.query(queries.incidents_open_count))
+        return self._incidents[1]
 
     async def outcomes(self) -> dict[str, int]:
         """Compaction outcomes of the fleet's last hour, at most some seconds old."""

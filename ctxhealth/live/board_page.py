@@ -77,7 +77,8 @@ class BoardPage:
         self._extra = {chat: known.get(chat) for chat in chats[:MAX_EXTRA] if chat not in first}
 
     async def counts(self) -> Counts:
-        return await self._live.board.severities()
+        board = self._live.board
+        return {**await board.severities(), "incidents": await board.incidents()}
 
     async def frames(self) -> list[str]:
         board = self._live.board

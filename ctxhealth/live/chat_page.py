@@ -41,7 +41,7 @@ class ChatPage:
         await self._view()
 
     async def counts(self) -> Counts:
-        return {}
+        return {"incidents": await self._live.board.incidents()}
 
     async def frames(self) -> list[str]:
         view = await self._view()

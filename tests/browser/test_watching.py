@@ -52,6 +52,8 @@ def test_the_tab_tells_of_the_worst_and_how_many(launch: Launch, visit: Visit) -
         expect(board).to_have_title("(1) Chats · ctxhealth", timeout=10_000)
         assert "favicon-critical" in icon(board)
         expect(board.locator("#alarm")).to_have_text("Silent: Chat c2")
+        count = board.get_by_role("link", name="Incidents 1 open")
+        expect(count).to_be_visible(timeout=20_000)
         agents.answered_turn(troubled, 50_000)
         expect(board).to_have_title("Chats · ctxhealth", timeout=10_000)
         server.kill()

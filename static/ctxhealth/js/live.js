@@ -96,6 +96,14 @@
   });
   window.addEventListener("online", () => { if (!opened && socket) socket.reconnect(); });
 
+  // How many incidents are open, beside the link to them.
+  const tellIncidents = (open) => {
+    const box = byId("open-incidents");
+    if (!box || open == null) return;
+    box.hidden = !open;
+    box.firstElementChild.textContent = open.toLocaleString("en-US");
+  };
+
   // JSON frames are for scripts; everything else is a fragment.
   document.addEventListener("htmx:wsBeforeMessage", (e) => {
     hear();
@@ -104,7 +112,7 @@
     e.preventDefault();
     let frame;
     try { frame = JSON.parse(text); } catch { return; }
-    if (frame.type === "tick") { skew = frame.now - Date.now(); tellAges(document); }
+    if (frame.type === "tick") { skew = frame.now - Date.now(); tellAges(document); tellIncidents(frame.incidents); }
     document.dispatchEvent(new CustomEvent("ctx:frame", { detail: frame }));
   });
   document.addEventListener("htmx:wsAfterMessage", () => {

@@ -205,6 +205,38 @@ def test_a_list_that_is_open_brings_new_incidents_by_itself(troubled: Server, vi
     expect(page.locator("#polled")).to_have_class("live on")
 
 
+def test_an_open_incident_goes_on_before_the_eyes_and_leaves_the_axis_alone(
+    troubled: Server, visit: Visit
+) -> None:
+    token = troubled.answer["tokens"]["agents"]
+    with agents.reporter(troubled.socket, token, "going-agent") as agent:
+        chat = stalls(agent, "incident-going")
+        page = opened(visit(troubled), "incident-going")
+        page.locator("h1").hover()
+        before, drawn = seq(page), page.locator("svg.axis").inner_html()
+        agents.answered_turn(chat, 121_000)
+        expect(page.locator("#grown")).to_contain_text("Newer events", timeout=20_000)
+        assert seq(page) == before and page.locator("svg.axis").inner_html() == drawn
+        page.get_by_role("link", name="Show them").click()
+        expect(page.locator("#grown")).to_have_count(0)
+        assert _last(page) > before
+
+
+def test_a_server_that_does_not_answer_is_said_and_the_next_move_asks_again(
+    troubled: Server, visit: Visit
+) -> None:
+    page = opened(visit(troubled))
+    page.route("**/moment/**", lambda route: route.abort())
+    page.locator("#scrub").focus()
+    page.keyboard.press("End")
+    expect(page.locator("#trouble")).to_contain_text("did not answer")
+    page.unroute("**/moment/**")
+    before = seq(page)
+    page.keyboard.press("Home")
+    until_moved(page, before)
+    expect(page.locator("#trouble")).to_be_hidden()
+
+
 def test_the_link_is_copied_with_its_moment(troubled: Server, visit: Visit) -> None:
     page = opened(visit(troubled, permissions=["clipboard-read", "clipboard-write"]))
     page.locator("#scrub").focus()

@@ -38,11 +38,20 @@
     try {
       const answer = await fetch(url, { credentials: "same-origin", headers: { "HX-Request": "true" }, signal: going.abort.signal });
       if (answer.status === 401) { location.reload(); return; }
-      if (answer.ok) take(await answer.text(), wish);
-    } catch { /* a newer wish, or the server is away: the next move asks again */ } finally {
+      if (answer.ok) { away(false); take(await answer.text(), wish); } else away(true);
+    } catch (error) {
+      // A newer wish took its place, or nobody answers: the moment shown is an older one then.
+      if (error.name !== "AbortError") away(true);
+    } finally {
       going = null;
       if (asked) go();
     }
+  };
+  const away = (yes) => {
+    const box = document.getElementById("trouble");
+    if (!yes && box.hidden) return;
+    box.textContent = yes ? "The server did not answer: the moment shown is the last that came." : "";
+    box.hidden = !yes;
   };
   const take = (html, wish) => {
     Idiomorph.morph(moment(), html.trim(), { morphStyle: "outerHTML" });

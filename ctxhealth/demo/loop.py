@@ -6,11 +6,13 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ctxhealth.client import CommandContext, Failed, Refused, Reporter
 from ctxhealth.demo.body import Body
+from ctxhealth.demo.provider import Refused as ProviderRefused
 from ctxhealth.engine import History, apply_plan, default_target, plan_fallback
 
 Action = Callable[[], None]
@@ -49,7 +51,8 @@ class Loop:
             self.rest(25)
             if self.body.turn is None and self.body.outcome == "answered":
                 questions += 1
-                self.turn(f"Thank you. Next, please check item {questions} of the list.")
+                said = f"Thank you. Next, please check item {questions} of the list."
+                self.carefully(partial(self.turn, said))
 
     def rest(self, seconds: float) -> bool:
         """Wait at a safe point; do what an operator asked meanwhile. True if anything was."""
@@ -58,8 +61,16 @@ class Loop:
         self._wake.clear()
         wanted, self._wanted = self._wanted, []
         for action in wanted:
-            action()
+            self.carefully(action)
         return bool(wanted)
+
+    def carefully(self, action: Action) -> None:
+        """Do it; a refusal of the provider ends the turn with its error, not the agent."""
+        try:
+            action()
+        except ProviderRefused as refused:
+            with self.step():
+                self.body.end("error", error=refused.detail)
 
     @contextmanager
     def step(self) -> Iterator[None]:

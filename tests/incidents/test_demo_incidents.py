@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,16 +33,24 @@ ROOTS = {
 ROLES = [agent.roles[0] for agent in AGENTS.values()]
 
 
-def lived(role: Role) -> Folded:
-    """The chat as it stands when its agent has lived for a while and nobody pressed anything."""
+def lived(role: Role, pressed: Mapping[int, str] = {}, rests: int = RESTS) -> Folded:
+    """The chat as it stands when its agent has lived for a while.
+
+    ``pressed``: the commands that somebody gives, by the number of the rest at which they arrive.
+    """
     recorder: Any = Recorder()
-    rests = iter(range(RESTS))
+    coming = iter(range(rests))
 
     class Life(role.loop):  # type: ignore[name-defined, misc]
         def rest(self, seconds: float) -> bool:
-            if next(rests, None) is None:
+            number = next(coming, None)
+            if number is None:
                 raise Enough
-            return False
+            if number not in pressed:
+                return False
+            act = getattr(self, f"do_{pressed[number]}")
+            act(SimpleNamespace(id=f"command{number}", args={}))
+            return bool(super().rest(0))
 
     chat = Chat(recorder, role.spec.id)
     chat.opened(**role.spec.facts())
@@ -65,3 +75,18 @@ def test_an_agent_of_the_demo_gives_its_one_incident_or_none(role: Role) -> None
     assert [(view.root, view.closed_at) for view in found] == [
         (root, None) for chat, root in ROOTS.items() if chat == role.spec.id
     ]
+
+
+# With every turn its history grows: by then its window is full.
+LEFT_ALONE = 72
+
+
+def test_an_agent_left_alone_until_its_window_is_full_ends_its_turn_and_can_be_helped() -> None:
+    role = next(role for role in ROLES if role.spec.id == "parser")
+    alone = lived(role, rests=LEFT_ALONE)
+    assert alone.state.turns.last_error is not None
+    assert alone.state.findings["over_window"].severity == "critical"
+    pressed = {LEFT_ALONE: "compact_fallback", LEFT_ALONE + 1: "continue"}
+    helped = lived(role, pressed, LEFT_ALONE + 6)
+    assert helped.state.turns.last_error is None
+    assert helped.state.severity != "critical"

@@ -110,6 +110,9 @@ class FollowedFile:
 
 def _is_whole(line: bytes) -> bool:
     text = line.strip(b"\x00 \t\r\n")
+    # The end of a document over many lines.
+    if text and not text.strip(b"]}"):
+        return True
     if not (text.startswith(b"{") and text.endswith(b"}")):
         return False
     import json

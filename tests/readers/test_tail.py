@@ -18,6 +18,7 @@ import pytest
 from ctxhealth.cli import main
 from tests.client.server import TOKEN, Server, eventually
 from tests.readers.conftest import Command, interrupt
+from tests.readers.gemini_session import GeminiSession
 from tests.readers.pi_session import PiSession
 from tests.readers.rollout import Rollout
 from tests.readers.session import SESSION, Session, call, loads, text, thinking
@@ -468,3 +469,16 @@ def test_a_command_hushes_the_log_of_the_sdk_only_while_it_runs(tmp_path: Path) 
     before = log.level
     main(["tail", str(tmp_path / "none.jsonl"), "--token", "x"])
     assert log.level == before
+
+
+def test_a_document_over_many_lines_is_sent_to_its_end(
+    server: Server, command: Command, tmp_path: Path, capsys: Any
+) -> None:
+    made = GeminiSession()
+    made.turn(12_000)
+    made.turn(12_500)
+    path = tmp_path / "session.json"
+    path.write_bytes(made.document())
+    assert command("tail", path) == 0
+    assert len(replies(server)) == 2
+    assert "is not finished" not in capsys.readouterr().out

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import date, datetime
 from typing import Any
 
 from ctxhealth.core.model import FindingView, ReadingPoint
 from ctxhealth.web import states
-from ctxhealth.web.format import number, plural, words
+from ctxhealth.web.format import moment, number, plural, words
 from ctxhealth.web.series import MEASURED
 
 LANES = ("turns", "compactions", "latches", "replies", "commands")
@@ -247,17 +247,25 @@ def finding_entry(finding: FindingView) -> dict[str, Any]:
 
 
 def _ticks(first: int, last: int) -> Iterator[tuple[float, str]]:
-    """Round moments, UTC; the day where it changes."""
-    span = (last - first) / 1000
-    step = next((s for s in STEPS_S if span / s <= TICKS), STEPS_S[-1])
+    """Round moments, UTC; the day where it changes. None where no calendar has them."""
+    span = (last - first) // 1000
+    step = next((s for s in STEPS_S if span / s <= TICKS), span // TICKS)
     at, day = -(-first // (1000 * step)) * step, None
     while at * 1000 <= last:
-        moment = datetime.fromtimestamp(at, tz=UTC)
-        text = f"{moment:%H:%M:%S}" if step < 60 else f"{moment:%H:%M}"
-        if step >= 86_400 or (day is not None and day != moment.date()):
-            text = f"{moment.day} {moment:%b}" + ("" if step >= 86_400 else f" {text}")
-        yield _share(at * 1000, first, last), text
-        at, day = at + step, moment.date()
+        value = moment(at * 1000)
+        if value is not None:
+            yield _share(at * 1000, first, last), _tick(value, step, day)
+            day = value.date()
+        at += step
+
+
+def _tick(value: datetime, step: int, day: date | None) -> str:
+    text = f"{value:%H:%M:%S}" if step < 60 else f"{value:%H:%M}"
+    if step > 86_400 * 300:
+        return str(value.year)
+    if step >= 86_400:
+        return f"{value.day} {value:%b}"
+    return f"{value.day} {value:%b} {text}" if day not in (None, value.date()) else text
 
 
 def _name(

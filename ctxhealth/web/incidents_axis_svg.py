@@ -56,7 +56,7 @@ def _cursor(axis: Axis, now: int | None) -> SafeString:
         return SafeString("")
     x = f"{axis.x(now)}%"
     return format_html(
-        '<line class="cursor" data-cursor x1="{0}" x2="{0}" y1="0" y2="{1}"/>',
+        '<line class="cursor" data-cursor="" x1="{0}" x2="{0}" y1="0" y2="{1}"/>',
         x,
         height_of(axis) - FOOT,
     )

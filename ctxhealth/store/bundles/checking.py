@@ -28,6 +28,7 @@ from ctxhealth.wire.events import Note
 _BUNDLE: msgspec.json.Decoder[Bundle] = msgspec.json.Decoder(Bundle)
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, ValueError)
 HEAD_BYTES = 400
+MOST_LINKS = 500
 
 
 class BadBundle(ValueError):
@@ -102,9 +103,11 @@ def _incident_fits(bundle: Bundle) -> None:
         raise BadBundle("incident.state: not a state that this version knows")
     if incident.judged:
         try:
-            msgspec.json.decode(incident.judged, type=IncidentView)
+            view = msgspec.json.decode(incident.judged, type=IncidentView)
         except _UNREADABLE as error:
             raise BadBundle(f"incident.judged: {_short(error)}") from None
+        if len(view.chain) > MOST_LINKS or len(view.commands) > MOST_LINKS:
+            raise BadBundle(f"incident.judged: more than {MOST_LINKS} links")
 
 
 def _commands_fit(bundle: Bundle) -> None:

@@ -194,12 +194,13 @@ def _settle_reserve(
 
 
 def _declared_trigger(facts: Facts, window: int | None) -> int | None:
+    """None also for 0: settings say so for off, and no history is above it on purpose."""
     if facts.trigger_declared:
         if facts.trigger_tokens is not None:
-            return facts.trigger_tokens
+            return facts.trigger_tokens or None
         if facts.trigger_ratio is not None:
-            return None if window is None else int(facts.trigger_ratio * window)
-    return facts.history_limit
+            return None if window is None else int(facts.trigger_ratio * window) or None
+    return facts.history_limit or None
 
 
 def _declared_shape(facts: Facts) -> tuple[bool, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ctxhealth.core.model import LatchView
+from ctxhealth.core.state import OPEN_LATCHES
 
 from .story import MINUTE, Story
 
@@ -220,3 +221,26 @@ class TestSeverity:
     def test_one_that_stopped_a_rescue_does(self) -> None:
         story = latched(kind="no_gain", bypass=["manual"]).fails("overflow")
         assert story.severity("latched") == "critical"
+
+
+class TestOneOpenRowForEachOpenLatch:
+    def open_rows(self, story: Story) -> list[str]:
+        return [view.latch for view in story.changes.latches.values() if view.cleared_at is None]
+
+    def test_a_latch_that_is_set_again_is_open_once_and_cleared_whole(self) -> None:
+        story = Story().opened()
+        for _ in range(3):
+            story.say("latch.set", latch="l", scope="chat", kind="cooldown")
+        assert self.open_rows(story) == ["l"]
+        assert len(story.page.latches) == 1
+        story.say("latch.cleared", latch="l", how="success")
+        assert self.open_rows(story) == []
+
+    def test_one_that_is_no_longer_followed_is_not_shown_as_open(self) -> None:
+        story = Story().opened()
+        for number in range(OPEN_LATCHES + 3):
+            story.say("latch.set", latch=f"l{number}", scope="chat")
+        held = [view.latch for view in story.page.latches]
+        assert len(held) == OPEN_LATCHES
+        assert sorted(self.open_rows(story)) == sorted(held)
+        assert story.changes.latches["l0", 3].cleared_how == "forgotten"

@@ -131,6 +131,16 @@ class TestTrigger:
         trigger = story.row.trigger
         assert (trigger.value, trigger.inclusive, trigger.source) == (180_000, True, "declared")
 
+    @pytest.mark.parametrize(
+        "facts", [{"trigger": {"tokens": 0}}, {"trigger": {"ratio": 0}}, {"history_limit": 0}]
+    )
+    def test_a_trigger_of_nothing_is_one_that_is_off(self, facts: dict[str, object]) -> None:
+        story = Story().opened(**facts)
+        for prompt in (9_000, 9_100, 9_200, 9_300):
+            story.turn().reply(prompt).ends()
+        assert story.row.trigger.source == "assumed"
+        assert story.codes() == set()
+
     def test_a_history_limit_is_a_trigger_of_the_history_and_drawn_after_the_fixed_part(
         self,
     ) -> None:

@@ -236,8 +236,8 @@ DEFINITIONS = (
         discouraged=_against_stalled,
         doc="The last 2 attempts gave no relief, or 1 with the load or its projection over the "
         "budget. Attempts skipped by a latch do not count; those that only a load that stays tells "
-        "of are said to be inferred. Closes at the first relief, also where it came by other means: "
-        "after 3 requests in a row well below the agent's own trigger.",
+        "of are said to be inferred. Closes at the first relief, also where it came by other "
+        "means: after 3 requests in a row well below the agent's own trigger.",
         actions=("compact_fallback", "manual"),
     ),
     Definition(

@@ -119,8 +119,8 @@ DEFINITIONS = (
         doc="A request or a compaction attempt was begun and has not ended. A request that names "
         "a large output cap gets up to 5 minutes to write it; one whose turn has ended is not "
         "waited for, nor one past its time where a later request, or for a summary and an attempt "
-        "a later turn, was answered. Not judged while the agent is offline, nor in the 45 seconds after it came "
-        "back: its answer may be waiting there.",
+        "a later turn, was answered. Not judged while the agent is offline, nor in the 45 seconds "
+        "after it came back: its answer may be waiting there.",
         actions=("stop_turn", "rescue"),
     ),
     Definition(

@@ -131,9 +131,13 @@ def _calls_of(state: ChatState, attempt: str | None) -> int | None:
 def _open(state: ChatState, record: LatchRecord, context: Context) -> None:
     latches = state.latches
     name = record.view.latch
-    if name not in latches.open and len(latches.open) >= OPEN_LATCHES:
+    before = latches.open.pop(name, None)
+    if before is not None:
+        _close(before, "set_again", None, context)
+    elif len(latches.open) >= OPEN_LATCHES:
+        # Whoever sets so many clears none of them: the oldest is no longer followed.
         latches.lost += 1
-        del latches.open[next(iter(latches.open))]
+        _close(latches.open.pop(next(iter(latches.open))), "forgotten", None, context)
     record.view = describe_latch(state, record, context.rules.thresholds)
     latches.open[name] = record
     latches.total += 1

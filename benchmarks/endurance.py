@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import math
 import random
@@ -135,6 +136,8 @@ def _live_through(running: Server, wire: Wire, tabs: list[Tab], plan: Plan) -> l
     while (passed := time.monotonic() - began) < plan.seconds:
         if troubles and passed >= troubles[0][0] * plan.seconds:
             rows += _through(troubles.pop(0)[1], running, wire, tabs)
+            for tab in tabs:
+                tab.outages.append(time.monotonic() - began)
         for tab in tabs:
             tab.sample(time.monotonic() - began)
         tabs[0].page.wait_for_timeout(plan.every * 1_000)
@@ -187,6 +190,7 @@ class Tab:
     away: bool = False
     complaints: list[str] = field(default_factory=list)
     samples: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    outages: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         context = self.browser.new_context(base_url=self.wire.origin, storage_state=self.signed_in)
@@ -235,29 +239,40 @@ class Tab:
                 len(reports) + len(self.complaints), "", 0.0, "; ".join(self.complaints)[:300]),
         ]  # fmt: skip
 
+    def _calm_times(self) -> list[tuple[float, float]]:
+        """From one outage to the next."""
+        ends = [0.0, *self.outages, math.inf]
+        return list(itertools.pairwise(ends))
+
     def _growth(self, said: str) -> Row:
         warm = WARM_SHARE * self.samples[-1][0]
         points = [(at, values[said]) for at, values in self.samples if at >= warm]
+        parts = [[p for p in points if low <= p[0] < high] for low, high in self._calm_times()]
         unit, scale = ("MB", 1e-6) if said == "JS heap" else ("", 1.0)
-        grown, noise = growth([(at, value * scale) for at, value in points])
+        parts = [[(at, value * scale) for at, value in part] for part in parts if len(part) > 1]
+        grown, noise = growth(parts)
         mean = statistics.mean(value for _, value in points) * scale
         note = f"of {mean:,.1f} {unit}".rstrip() + f", {len(points)} samples"
         return row(f"{self.name}: {said}, growth over the run", grown, unit, round(noise, 2), note)
 
 
-def growth(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """(growth over the time of the points by least squares, what of it is noise).
+def growth(parts: list[list[tuple[float, float]]]) -> tuple[float, float]:
+    """(growth over the time of the parts by least squares, what of it is noise).
 
+    A part is the time between two outages: what a page loads anew after one is a step, no slope.
     Noise is two standard errors of the slope over that time, and at least a fiftieth of the mean.
     """
-    times, values = zip(*points, strict=True)
-    slope, level = statistics.linear_regression(times, values)
-    span = times[-1] - times[0]
-    squares = sum((value - level - slope * at) ** 2 for at, value in points)
-    middle = statistics.mean(times)
-    spread = sum((at - middle) ** 2 for at in times)
-    error = math.sqrt(squares / max(1, len(points) - 2) / spread)
-    return slope * span, max(2 * error * span, SHARE_OF_NOISE * statistics.mean(values))
+    centred: list[tuple[float, float]] = []
+    for part in parts:
+        when, much = (statistics.mean(column) for column in zip(*part, strict=True))
+        centred += [(at - when, value - much) for at, value in part]
+    spread = sum(at * at for at, _ in centred)
+    slope = sum(at * value for at, value in centred) / spread
+    squares = sum((value - slope * at) ** 2 for at, value in centred)
+    error = math.sqrt(squares / max(1, len(centred) - len(parts) - 1) / spread)
+    span = sum(part[-1][0] - part[0][0] for part in parts)
+    level = statistics.mean(value for part in parts for _, value in part)
+    return slope * span, max(2 * error * span, SHARE_OF_NOISE * level)
 
 
 class Work:

@@ -27,8 +27,20 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 SIZE = (1440, 900)
+PHONE = (390, 844)
 INCIDENTS = 5
 INCIDENT_CHAT = "agent-zero-ops"
+INCIDENT_TITLE = "Nightly migration"
+PAGES = (
+    ("import.png", "/import/"),
+    ("agents.png", "/agents/"),
+    ("oncall.png", "/oncall/"),
+    ("thresholds.png", "/settings/thresholds/"),
+)
+TAKEN = (
+    "board.png", "board-dark.png", "chat.png", "dialog.png", "incident.png",
+    *(name for name, _ in PAGES), "phone.png",
+)  # fmt: skip
 _LINK = re.compile(r"(http://[^/\s]+)(/login/once/\S+)")
 _START_LINES = 100
 _LIVE_MS = 20_000
@@ -90,7 +102,7 @@ def _serving(server: subprocess.Popen[str]) -> Demo:
 
 
 def take(folder: Path) -> Iterator[Path]:
-    """Each picture's file as it is written: the board in both themes, a chat, its dialog.
+    """Each picture's file as it is written, by the names in ``TAKEN``.
 
     Raises CannotPicture.
     """
@@ -126,6 +138,24 @@ def _pictures(browser: Browser, served: Demo, folder: Path) -> Iterator[Path]:
     board.keyboard.press("f")
     board.locator("dialog#dialog[open]").wait_for()
     yield _shot(board, folder / "dialog.png")
+    yield from _others(_context(browser, served, signed_in=signed_in).new_page(), folder)
+    phone = _context(browser, served, signed_in=signed_in, size=PHONE).new_page()
+    phone.goto("/")
+    _until_live(phone)
+    yield _shot(phone, folder / "phone.png")
+
+
+def _others(page: Page, folder: Path) -> Iterator[Path]:
+    """The further pages, as the demo leaves them."""
+    page.goto("/incidents/")
+    link = page.locator("main table a[href^='/incidents/']", has_text=INCIDENT_TITLE).first
+    page.goto(link.get_attribute("href") or "/incidents/")
+    page.wait_for_load_state("networkidle")
+    yield _shot(page, folder / "incident.png")
+    for name, path in PAGES:
+        page.goto(path)
+        page.wait_for_load_state("load")
+        yield _shot(page, folder / name)
 
 
 def _context(
@@ -133,8 +163,9 @@ def _context(
     served: Demo,
     scheme: Literal["light", "dark"] = "light",
     signed_in: StorageState | None = None,
+    size: tuple[int, int] = SIZE,
 ) -> BrowserContext:
-    width, height = SIZE
+    width, height = size
     return browser.new_context(
         base_url=served.origin,
         color_scheme=scheme,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ def test_a_browser_is_named_or_found_or_missed_in_a_sentence(
 
 def test_the_documents_show_only_pictures_that_the_command_takes() -> None:
     root = Path(__file__).parents[2]
-    taken = {"board.png", "board-dark.png", "chat.png", "dialog.png"}
-    assert {path.name for path in (root / "docs" / "images").iterdir()} == taken
+    assert {path.name for path in (root / "docs" / "images").iterdir()} == set(pictures.TAKEN)
     assert "docs/images/board.png" in (root / "README.md").read_text("utf-8")
+    tour = (root / "docs" / "dashboard.md").read_text("utf-8")
+    assert set(re.findall(r"\(images/([\w-]+\.png)\)", tour)) == set(pictures.TAKEN)

@@ -80,6 +80,8 @@ def get() -> Runtime:
     loop = asyncio.get_running_loop()
     if _runtime is None or _runtime.loop is not loop:
         if _runtime is not None:
+            _runtime.upkeep.stop()
+            _runtime.imports.stop()
             _runtime.writer.stop()
         _runtime = Runtime()
         _runtime.start()

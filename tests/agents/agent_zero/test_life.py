@@ -152,3 +152,43 @@ def test_a_chat_loaded_from_disk_is_shown_when_the_application_is_up(host: Stand
     shown = host.told("history.snapshot")[-1]
     assert (len(shown["topics"]), shown["history"]) == (2, loaded.get_tokens())
     assert [entry["in"] for entry in shown["order"]].count("current") == 2
+
+
+def test_a_failed_pass_ends_with_the_process_that_kept_it(host: StandIn) -> None:
+    context = host.open()
+    host.preload(context)
+
+    def raising(text: str) -> str:
+        raise ValueError("no credits")
+
+    host.models["utility"] = raising
+    with pytest.raises(Exception, match="credits"):
+        host.say(context)
+    host.settle(context)
+    (latch,) = host.told("latch.set")
+    assert latch["scope"] == "process"
+    host.module("life").stop("the process ends")
+    sys.modules.pop("_ctxhealth_agent_zero")
+    reload(host)
+    del host.agent.AgentContext._contexts["c"]
+    host.open()
+    (cleared,) = host.told("latch.cleared")
+    assert (cleared["latch"], cleared["how"]) == (latch["latch"], "restart")
+
+
+def test_a_latch_outlives_a_reload_for_its_pass_does(host: StandIn) -> None:
+    context = host.open()
+    host.preload(context)
+
+    def raising(text: str) -> str:
+        raise ValueError("no credits")
+
+    host.models["utility"] = raising
+    with pytest.raises(Exception, match="credits"):
+        host.say(context)
+    host.settle(context)
+    host.told("latch.set")
+    reload(host)
+    host.press("snapshot")
+    assert not host.events("latch.cleared")
+    assert host.press("clear_latch")["state"] == "succeeded"

@@ -23,6 +23,7 @@ from .mirror import Mirror, mirror
 
 _RUNTIME = "_ctxhealth_agent_zero"
 _MOST_BOOKS = 5_000
+_OUTBOX_S = 60
 
 
 def now_ms() -> int:
@@ -108,12 +109,33 @@ class Station:
             book.settle()
             book.chat.closed(reason)
 
+    def end_left_latches(self) -> None:
+        """A failed pass lives in the process: what an earlier one left latched is told as over.
+
+        Known once the outbox is open, so this waits for it: call it in a thread of its own.
+        """
+        self._journal.ready.wait(_OUTBOX_S)
+        for name, book in list(self.books.items()):
+            self._end_left(name, book)
+
+    def _end_left(self, name: str, book: Book) -> None:
+        held = dict(self._journal.tracks.of(name).latches)
+        for latch, is_set in held.items():
+            if is_set and latch != book.latch:
+                book.chat.latch_cleared(latch, "restart")
+
+    @property
+    def _journal(self) -> Any:
+        return self.reporter._station.journal
+
     def _open(self, name: str, agent: Any) -> Book:
         with self.lock:
             book = self.books.get(name)
             if book is None:
                 chat = self.reporter.chat(name, **facts_of(agent))
                 book = self.books[name] = Book(chat)
+                if self._journal.ready.is_set():
+                    self._end_left(name, book)
                 if len(self.books) > _MOST_BOOKS:
                     del self.books[next(iter(self.books))]
         return book

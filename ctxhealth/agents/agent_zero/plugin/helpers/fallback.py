@@ -13,9 +13,11 @@ from ctxhealth.engine import KeepRules, Plan, plan_fallback, repair_pairs
 from . import backups, host, latches, loops, remake
 from .books import Book, Station, mirror_of, now_ms, show
 from .mirror import Mirror, message_ids, signature
-from .safe_points import Work, carry_out
+from .safe_points import Work, carry_out, change_at_rest
 
 _HISTORY = "history"
+#: A user may speak into a rescue: so often it begins again.
+_RESCUES = 3
 
 
 class Fallback:
@@ -249,20 +251,34 @@ def rescue(station: Station, command: CommandContext, context: Any, agent: Any) 
 
     def act() -> None:
         command.start()
-        context.kill_process()
-        latches.end_background(job.book, agent, command.id)
-        loops.barrier(host.BACKGROUND)
-        loops.barrier(host.TURNS)
-        job.prepare()
-        loops.run_on(host.TURNS, job.change)
+        for _ in range(_RESCUES):
+            _kill(job)
+            job.prepare()
+            done, _ = change_at_rest(context, agent, job.change)
+            if done:
+                return
+        raise Failed("turns kept beginning in this chat; try again")
 
     try:
         told = finished(job, act)
     except Failed as nothing:
+        if job.plan is None or job.plan.steps:
+            raise
         # Already small enough: the turn was still stuck, so it goes on all the same.
-        told = {"reason": str(nothing)}
-    context.nudge()
+        told = {"reason": nothing.reason}
+    if not host.is_running(context):
+        context.nudge()
     return told
+
+
+def _kill(job: Fallback) -> None:
+    """End the turn and its background pass, and be sure that nothing of them runs any more."""
+    # What a user has just said is in the history after this, so no kill can lose it.
+    loops.barrier(host.TURNS)
+    job.context.kill_process()
+    latches.end_background(job.book, job.agent, job.command.id)
+    loops.barrier(host.BACKGROUND)
+    loops.barrier(host.TURNS)
 
 
 def _steps(plan: Plan) -> list[dict[str, Any]]:

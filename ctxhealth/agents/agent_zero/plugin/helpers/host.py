@@ -58,14 +58,12 @@ def chat_of(agent: Any) -> str:
 
 def find(chat: str) -> tuple[Any, Any] | None:
     """(context, agent) of a chat's id, or None where it is not in this process."""
-    name, _, tail = chat.partition("/A")
     get = attribute("agent", "AgentContext", "get")
-    context = get(name) if get else None
-    if context is None:
-        return None
-    for agent in agents(context):
-        if str(getattr(agent, "number", 0)) == (tail or "0"):
-            return context, agent
+    name, _, _ = chat.rpartition("/A")
+    for context in (get(chat), get(name)) if get else ():
+        for agent in agents(context) if context is not None else ():
+            if chat_of(agent) == chat:
+                return context, agent
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,16 @@ def _replace(chosen: Settings) -> None:
         usage.hush(shared.callback)
     shared.callback = usage.listen()
     swept(made, None, {})
+    threading.Thread(target=_end_left, args=(made,), name="ctxhealth-latches", daemon=True).start()
+
+
+def _end_left(station: Station) -> None:
+    from .watch import swallow
+
+    try:
+        station.end_left_latches()
+    except Exception as error:
+        swallow("latches", error)
 
 
 def _end(reason: str) -> None:

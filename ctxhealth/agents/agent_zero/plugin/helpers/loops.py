@@ -45,8 +45,9 @@ def end_background(agent: Any) -> bool:
     if task is None:
         return False
     task.kill()
-    barrier(host.BACKGROUND)
+    # Before the barrier: a turn that begins meanwhile must not wait for the killed pass.
     agent.data[host.TASK] = None
+    barrier(host.BACKGROUND)
     return True
 
 

@@ -185,7 +185,7 @@ def _latch(made: Pass, error: BaseException | None) -> None:
     failed = error is not None and failure_of(error).error != "cancelled"
     if failed and not made.inline and book.latch is None:
         book.latch = book.chat.latch_set(
-            scope="chat", kind="summarizer" if made.calls else None, attempt=made.attempt,
+            scope="process", kind="summarizer" if made.calls else None, attempt=made.attempt,
             reason="the failed pass is kept; the next prompt build awaits it and fails with it",
             tokens=made.before, release={"success": True},
         )  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -105,11 +104,27 @@ def _at_rest(command: CommandContext, context: Any, agent: Any, work: Work) -> t
     work.prepare()
     command.wait_until(lambda: not passes.is_busy(agent.history), "a compression pass", 0.05)
 
-    def change() -> tuple[bool, Any]:
-        # A user's message may have come in between: then its turn must take the work.
-        return (False, None) if host.is_running(context) else (True, work.change())
+    return change_at_rest(context, agent, work.change)
 
-    return loops.run_on(host.TURNS, change)
+
+def change_at_rest(context: Any, agent: Any, change: Callable[[], Any]) -> tuple[bool, Any]:
+    """(True, what ``change`` gave) on the loop of the turns; (False, None) where one came between.
+
+    Its turn must take the work then; or it is over already and has left a background pass, which
+    must be ended first.
+    """
+
+    def alone() -> tuple[bool, Any]:
+        if host.is_running(context) or _is_passing(agent):
+            return False, None
+        return True, change()
+
+    return loops.run_on(host.TURNS, alone)
+
+
+def _is_passing(agent: Any) -> bool:
+    task = agent.data.get(host.TASK)
+    return passes.is_busy(agent.history) or (task is not None and not task.is_ready())
 
 
 def _why(context: Any, agent: Any) -> str:
@@ -118,13 +133,3 @@ def _why(context: Any, agent: Any) -> str:
     if passes.is_busy(agent.history):
         return "a compression pass; if it never ends, Rescue does"
     return "the running turn's next step"
-
-
-def settle_idle(context: Any, seconds: float) -> bool:
-    """Wait until no turn runs; False where one still does."""
-    until = time.monotonic() + seconds
-    while host.is_running(context):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True

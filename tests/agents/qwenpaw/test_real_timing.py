@@ -76,9 +76,9 @@ def test_the_median_of_50_turns_is_within_2_percent_whatever_the_server_does(
                     f"{manner}: {median(ours) * 1000:.1f} ms with, {median(theirs) * 1000:.1f} ms"
                     f" without, {share:+.1%} by neighbours, standard error {error:.1%}"
                 )
-        assert server.met["slow"] and server.met["refusing"] and server.met["rubbish"]
     with capsys.disabled():
         print("\n" + "\n".join(told))
+    assert server.met["slow"] and server.met["refusing"] and server.met["rubbish"]
     slower = {manner: (share, error) for manner, (share, error) in found.items() if share > _BOUND}
     if slower and all(share - 2 * error <= _BOUND for share, error in slower.values()):
         pytest.skip(f"this machine is too busy to tell {_BOUND:.0%}: {told}")

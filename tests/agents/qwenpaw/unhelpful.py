@@ -7,7 +7,8 @@ import socket
 import threading
 from collections.abc import Iterator
 
-MANNERS = ("down", "slow", "refusing", "rubbish")
+# A refusal comes last: after it the SDK waits for a person before it tries again.
+MANNERS = ("down", "slow", "rubbish", "refusing")
 _ANSWERS = {
     "refusing": b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno",
     "rubbish": b"\x00\xff\x13garbage that is no HTTP\r\n" * 50,

@@ -68,6 +68,7 @@ def chat_event_types(chat_id: int) -> list[str]:
 
 
 def event_row(event: Event) -> EventRow:
+    """The row of a stored event."""
     why = _why(event.body) if event.tombstone else {}
     return EventRow(
         id=event.pk,

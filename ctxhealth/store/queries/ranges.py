@@ -22,7 +22,7 @@ from ctxhealth.store.queries.chats import (
     thinned,
 )
 from ctxhealth.store.queries.commands import CommandRow, command_row
-from ctxhealth.store.queries.events import EventRow, chat_events
+from ctxhealth.store.queries.events import EventRow, event_row
 
 MOST = 500
 POINTS = 600
@@ -158,5 +158,6 @@ def _commands(chat_id: int, within: Range) -> list[CommandRow]:
 def _events(chat_id: int, within: Range, types: Sequence[str]) -> list[EventRow]:
     if not types:
         return []
-    newest = chat_events(chat_id, limit=2 * MOST, types=types, before=within.last + 1)
-    return [row for row in newest if (row.chat_seq or 0) >= within.first]
+    rows = Event.objects.filter(chat_id=chat_id, type__in=list(types))
+    rows = rows.filter(chat_seq__gte=within.first, chat_seq__lte=within.last)
+    return [event_row(row) for row in rows.order_by("-chat_seq")[: 2 * MOST]][::-1]

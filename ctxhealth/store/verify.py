@@ -216,6 +216,10 @@ def rebuild(chat_id: int) -> None:
             fold(held.state, decode_stored(body), Stamp(seq, at), changes, rules)
         incidents.update(changes.incidents)
         projections.write([(held, changes)], incidents=False)
+        held.unsaved += len(some)
+        if held.unsaved >= chat_rows.CHECKPOINT_EVERY:
+            # A review looks at any moment: none of them may be far from a stored state.
+            chat_rows.checkpoint([held])
     incident_rows.reconcile(held, incidents)
     held.version += 1
     chat_rows.save([(held, summary(held.state, rules))])

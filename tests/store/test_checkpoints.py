@@ -8,8 +8,10 @@ import pytest
 
 from ctxhealth.core.state import encode_state
 from ctxhealth.store import queries, writes
+from ctxhealth.store.chat_rows import CHECKPOINT_EVERY
 from ctxhealth.store.models import Chat, Checkpoint
-from ctxhealth.store.verify import verify
+from ctxhealth.store.through import call
+from ctxhealth.store.verify import rebuild, verify
 from ctxhealth.store.writer import Writer
 from tests.store.conftest import Sender, connect_agent
 from tests.store.streams import message, session
@@ -62,4 +64,18 @@ def test_the_log_is_folded_where_a_checkpoint_cannot_be_read(
     finally:
         restarted.stop()
     assert all("checkpoint" in problem.what for problem in verify(repair=True).problems)
+    assert verify().problems == []
+
+
+def test_a_rebuilt_chat_has_states_along_its_log(sender: Sender, writer: Writer) -> None:
+    at, events = connect_agent(), session(1, 450)
+    for start in range(0, len(events), 100):
+        sender.send(at, events[start : start + 100])
+    chat = Chat.objects.get()
+    states = [_folded(chat, seq) for seq in (300, chat.chat_seq // 2, chat.chat_seq)]
+    call(rebuild, chat.pk)
+    kept = list(Checkpoint.objects.order_by("chat_seq").values_list("chat_seq", flat=True))
+    gaps = [after - before for before, after in zip([0, *kept], kept, strict=False)]
+    assert max(gaps) <= 2 * CHECKPOINT_EVERY
+    assert [_folded(chat, seq) for seq in (300, chat.chat_seq // 2, chat.chat_seq)] == states
     assert verify().problems == []

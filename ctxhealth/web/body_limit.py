@@ -1,6 +1,7 @@
 """No request's body is larger than its address needs: told before it fills a disk.
 
-Django puts a body on disk before any view, and any sign-in, is asked.
+Django puts a body on disk before any view, and any sign-in, is asked; so a large one is taken only
+with a session that this server signed, which is told without the database.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.signed_cookies import SessionStore
+from django.http import parse_cookie
 
 from ctxhealth.wire import limits
 
@@ -23,9 +27,9 @@ IMPORT = "/import/"
 DROP_TIMES = 2
 
 
-def most_of(path: str) -> int:
+def most_of(path: str, *, signed_in: bool = True) -> int:
     """Bytes that a request to ``path`` may carry."""
-    if path == IMPORT:
+    if path == IMPORT and signed_in:
         return int(DROP_TIMES * settings.CTXHEALTH_IMPORT_MB * 1_000_000 + ROOM)
     return limits.INFLIGHT_BYTES + ROOM
 
@@ -37,8 +41,10 @@ class BodyLimit:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        most = most_of(scope["path"])
-        length = dict(scope["headers"]).get(b"content-length", b"")
+        headers = dict(scope["headers"])
+        signed_in = scope["path"] == IMPORT and _signed_in(headers.get(b"cookie", b""))
+        most = most_of(scope["path"], signed_in=signed_in)
+        length = headers.get(b"content-length", b"")
         if length.isdigit() and int(length[:18]) > most:
             await _refuse(send, most)
             return
@@ -46,6 +52,13 @@ class BodyLimit:
         await self._app(scope, counted.receive, counted.send)
         if counted.over and not counted.answered:
             await _refuse(send, most)
+
+
+def _signed_in(cookies: bytes) -> bool:
+    """Whether the session's cookie bears our signature, is not too old, and names somebody."""
+    name = settings.SESSION_COOKIE_NAME
+    session = parse_cookie(cookies.decode("latin-1")).get(name)
+    return session is not None and SessionStore(session).get(SESSION_KEY) is not None
 
 
 class _Counted:

@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.contrib.sessions.backends.signed_cookies import SessionStore
 from pytest_django import Settings
 
 from ctxhealth.web.body_limit import BodyLimit, most_of
@@ -27,7 +29,12 @@ async def whole(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": str(size).encode()})
 
 
-def request(path: str, *pieces: bytes, length: int | None = None) -> Sent:
+def request(
+    path: str,
+    *pieces: bytes,
+    length: int | None = None,
+    headers: list[tuple[bytes, bytes]] | None = None,
+) -> Sent:
     sent: Sent = []
     waiting = [
         {"type": "http.request", "body": piece, "more_body": number < len(pieces) - 1}
@@ -40,8 +47,10 @@ def request(path: str, *pieces: bytes, length: int | None = None) -> Sent:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [] if length is None else [(b"content-length", str(length).encode())]
-    asyncio.run(BodyLimit(whole)({"path": path, "headers": headers}, receive, send))
+    given = [*(headers or [])]
+    if length is not None:
+        given.append((b"content-length", str(length).encode()))
+    asyncio.run(BodyLimit(whole)({"path": path, "headers": given}, receive, send))
     return sent
 
 
@@ -81,3 +90,31 @@ def test_a_length_that_makes_no_sense_is_counted_instead(length: str) -> None:
     scope = {"path": "/", "headers": [(b"content-length", length.encode())]}
     asyncio.run(BodyLimit(whole)(scope, receive, send))
     assert sent[0]["status"] == (413 if length.isdigit() else 200)
+
+
+def cookies(session: str) -> list[tuple[bytes, bytes]]:
+    return [(b"cookie", f"{settings.SESSION_COOKIE_NAME}={session}".encode())]
+
+
+def signed(**content: str) -> str:
+    store = SessionStore()
+    store.update(content)
+    store.save()
+    return str(store.session_key)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([], 413),
+        (cookies("made-up:by:hand"), 413),
+        (cookies(signed()), 413),
+        (cookies(signed(_auth_user_id="1")), 200),
+        (cookies(signed(_auth_user_id="1")[:-2]), 413),
+    ],
+)
+def test_a_large_file_is_taken_only_with_a_session_that_this_server_signed(
+    headers: list[tuple[bytes, bytes]], status: int
+) -> None:
+    sent = request("/import/", *[b"x" * 600_000] * 9, headers=headers)
+    assert sent[0]["status"] == status

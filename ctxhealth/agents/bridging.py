@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TextIO
+from urllib.parse import urlsplit
 
 from ctxhealth.client import Reporter
 from ctxhealth.client.connection import websocket_url
@@ -197,10 +198,11 @@ def server_of(options: Namespace) -> tuple[str, str]:
     url = str(options.url).rstrip("/")
     try:
         websocket_url(url)
+        _ = urlsplit(url).port  # raises where it is none
     except ValueError as error:
         raise CannotBridge(f"--url: {error}.") from error
     token = secret_of(options.token, options.token_file, "--token-file")
-    token = token or os.environ.get("CTXHEALTH_TOKEN")
+    token = token or _plain(os.environ.get("CTXHEALTH_TOKEN"), "CTXHEALTH_TOKEN")
     if not token:
         raise CannotBridge(
             "No token: set CTXHEALTH_TOKEN or give --token-file. "
@@ -212,11 +214,19 @@ def server_of(options: Namespace) -> tuple[str, str]:
 def secret_of(given: str | None, file: Path | None, option: str) -> str | None:
     """A secret given itself or in ``file``, the argument ``option``. Raises CannotBridge."""
     if file is None:
-        return given or None
+        return _plain(given, option.removesuffix("-file"))
     try:
-        return file.read_text("utf-8").strip() or None
+        return _plain(file.read_text("utf-8"), option)
     except (OSError, UnicodeDecodeError) as error:
         raise CannotBridge(f"{option}: {error}.") from error
+
+
+def _plain(secret: str | None, option: str) -> str | None:
+    """It goes into a header, which takes one line of plain characters."""
+    secret = (secret or "").strip()
+    if not all("!" <= letter <= "~" for letter in secret):
+        raise CannotBridge(f"{option}: holds more than one word of plain characters, so no secret.")
+    return secret or None
 
 
 def _outbox(options: Namespace, product: str, source: str) -> Path:

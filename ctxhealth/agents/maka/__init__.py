@@ -8,7 +8,7 @@ the refusal says what to do there.
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
 from ctxhealth.agents.bridging import (
@@ -21,6 +21,8 @@ from ctxhealth.agents.bridging import (
 from ctxhealth.agents.maka.bridge import LOCAL, Bridge
 from ctxhealth.agents.maka.host import DEFAULT_HOST
 from ctxhealth.agents.maka.sockets import address_problem
+
+_MOST_DAYS = 36_500
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -35,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="a file that holds the host's access credential; else MAKA_RUNTIME_HOST_CREDENTIAL",
     )  # fmt: skip
     parser.add_argument(
-        "--since-days", type=float, default=7, metavar="N",
+        "--since-days", type=_days, default=7, metavar="N",
         help="leave out sessions that were not used in the last N days, until they are (7)",
     )  # fmt: skip
     parser.add_argument(
@@ -44,6 +46,13 @@ def arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     common_arguments(parser, "maka")
     parser.set_defaults(text="none")
+
+
+def _days(text: str) -> float:
+    days = float(text)
+    if not 0 <= days <= _MOST_DAYS:
+        raise ArgumentTypeError(f"{text!r} is not between 0 and {_MOST_DAYS:,}")
+    return days
 
 
 def run(options: Namespace) -> int:
@@ -56,7 +65,8 @@ def _bridge(options: Namespace, words: Words) -> int:
     if problem is not None:
         raise CannotBridge(f"--host: {problem}.")
     credential = secret_of(None, options.credential_file, "--credential-file")
-    credential = credential or os.environ.get("MAKA_RUNTIME_HOST_CREDENTIAL")
+    variable = "MAKA_RUNTIME_HOST_CREDENTIAL"
+    credential = credential or secret_of(os.environ.get(variable), None, variable)
     if credential is None and options.host.startswith("ws"):
         raise CannotBridge(
             "No credential for the runtime host: set MAKA_RUNTIME_HOST_CREDENTIAL or give "

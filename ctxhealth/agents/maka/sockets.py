@@ -46,7 +46,11 @@ def address_problem(address: str) -> str | None:
     """What is wrong with an address, as the end of a sentence."""
     if address.startswith("unix:"):
         return None if len(address) > len("unix:") else "unix: needs the path of the socket"
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # read only to have it checked
+    except ValueError as error:
+        return f"{address!r}: {str(error)[:1].lower()}{str(error)[1:]}"
     if parts.scheme not in ("ws", "wss") or not parts.hostname:
         return f"{address!r} is not ws://host:port/runtime-host, wss://... or unix:<path>"
     if parts.query or parts.username or parts.password:

@@ -41,6 +41,7 @@ class Host:
         parts = urlsplit(url.strip())
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is not http(s)://host:port")
+        _ = parts.port  # raises where it is none
         self.url = url.rstrip("/")
         self._parts = parts
         self._token = token

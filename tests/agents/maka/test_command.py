@@ -45,6 +45,8 @@ class TestWrongInput:
             ("http://127.0.0.1:1", "is not ws://host:port/runtime-host"),
             ("ws://h/runtime-host?token=1", "takes no query"),
             ("unix:", "needs the path of the socket"),
+            ("ws://[::1/runtime-host", "invalid IPv6 URL"),
+            ("ws://127.0.0.1:99999/runtime-host", "port out of range"),
         ],
     )
     def test_with_an_address_that_is_none(
@@ -67,6 +69,27 @@ class TestWrongInput:
         monkeypatch.setenv("MAKA_RUNTIME_HOST_CREDENTIAL", CREDENTIAL)
         assert bridge("--untested-epoch", "7", "--state", str(tmp_path)) == 2
         assert "nothing is known of epoch 7" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("days", ["nan", "inf", "-1", "1e300", "a week"])
+    def test_with_days_that_are_none(self, capsys: pytest.CaptureFixture[str], days: str) -> None:
+        with pytest.raises(SystemExit) as ended:
+            bridge(f"--since-days={days}")
+        assert ended.value.code == 2
+        assert "--since-days" in capsys.readouterr().err
+
+    def test_with_a_credential_that_no_header_can_carry(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        (tmp_path / "two").write_text("maka_rh_a\nmaka_rh_b\n")
+        assert bridge("--credential-file", str(tmp_path / "two")) == 2
+        assert "--credential-file: holds more than one word" in capsys.readouterr().err
+
+    def test_with_a_server_s_port_that_is_none(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MAKA_RUNTIME_HOST_CREDENTIAL", CREDENTIAL)
+        assert bridge("--url", "http://127.0.0.1:99999") == 2
+        assert "--url: Port out of range" in capsys.readouterr().err
 
 
 class TestTheLocalHost:

@@ -294,6 +294,11 @@ def test_a_missing_server_token_and_a_bad_address_are_said(
     given.token = None
     assert run(given) == 2
     assert "No token" in capsys.readouterr().err
-    given.reasonix = "nonsense"
+    given.token = "t"
+    for address in ("nonsense", "http://127.0.0.1:99999", "http://[::1"):
+        given.reasonix = address
+        assert run(given) == 2
+        assert "--reasonix: " in capsys.readouterr().err
+    given.reasonix, given.token = fake.url, "two words"
     assert run(given) == 2
-    assert "--reasonix" in capsys.readouterr().err
+    assert "--token: " in capsys.readouterr().err

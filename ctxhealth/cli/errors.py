@@ -6,6 +6,7 @@ WRONG_INPUT = 2
 REFUSED = 3
 UNREACHED = 4
 INTERRUPTED = 130
+UNREAD = 141
 
 
 class CannotSend(Exception):

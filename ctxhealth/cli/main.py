@@ -13,7 +13,7 @@ from pathlib import Path
 from ctxhealth import __version__
 from ctxhealth.cli.bridge import bridge, bridge_arguments
 from ctxhealth.cli.compact import compact
-from ctxhealth.cli.errors import INTERRUPTED, CannotSend
+from ctxhealth.cli.errors import INTERRUPTED, UNREAD, CannotSend
 from ctxhealth.cli.plugin import plugin, plugin_arguments
 from ctxhealth.cli.products import FOLDERS
 from ctxhealth.cli.replay import replay
@@ -27,7 +27,7 @@ Command = Callable[[argparse.Namespace], int]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0 done, 2 wrong input, 3 refused by the server, 4 the target
-    cannot be reached, 130 interrupted."""
+    cannot be reached, 130 interrupted, 141 nobody reads the output any more."""
     parser = argparse.ArgumentParser(prog="ctxhealth", description="Context health of LLM agents.")
     parser.add_argument("--version", action="version", version=f"ctxhealth {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -55,10 +55,16 @@ def run(command: Command, options: argparse.Namespace) -> int:
     """Run ``command`` and turn what stops it into one sentence and an exit code."""
     try:
         with _only_our_words():
-            return command(options)
+            code = command(options)
+            sys.stdout.flush()
+            return code
     except CannotSend as error:
         print(error, file=sys.stderr)
         return error.code
+    except BrokenPipeError:
+        # Who read the output has seen enough. What is left of it must not be tried at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -22,7 +22,7 @@ def make(dest: Path) -> list[Path]:
         for path, text in shims().items():
             (source / path).parent.mkdir(parents=True, exist_ok=True)
             (source / path).write_text(text, "utf-8")
-        return lay_out(source, dest, name=NAME)
+        return lay_out(source, dest, name=NAME, product="agent-zero")
 
 
 def _bind(folder: Path) -> None:

@@ -16,4 +16,4 @@ _SOURCE = Path(__file__).resolve().parent / "plugin"
 
 def make(dest: Path) -> list[Path]:
     """Write ``dest/ctxhealth``; the files, sorted. Raises CannotMake."""
-    return lay_out(_SOURCE, dest, name=NAME)
+    return lay_out(_SOURCE, dest, name=NAME, product="qwenpaw")

@@ -11,6 +11,7 @@ import pytest
 
 from ctxhealth.agents.agent_zero import make
 from ctxhealth.agents.agent_zero.points import POINTS
+from ctxhealth.agents.qwenpaw import make as make_for_qwenpaw
 from ctxhealth.agents.vendoring import CannotMake
 from tests.agents.agent_zero.stand_in import StandIn
 from tests.client.server import eventually
@@ -48,10 +49,22 @@ def test_making_it_again_keeps_the_users_settings(tmp_path: Path) -> None:
     make(tmp_path)
     settings = tmp_path / "ctxhealth" / "config.json"
     settings.write_text('{"url": "http://there"}')
+    settings.chmod(0o600)
+    (tmp_path / "ctxhealth" / ".toggle-0").touch()
     (tmp_path / "ctxhealth" / "helpers" / "stale.py").write_text("")
     make(tmp_path)
     assert settings.read_text() == '{"url": "http://there"}'
+    assert settings.stat().st_mode & 0o077 == 0
+    assert (tmp_path / "ctxhealth" / ".toggle-0").exists()
     assert not (tmp_path / "ctxhealth" / "helpers" / "stale.py").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["ctxhealth"]
+
+
+def test_the_plugin_of_another_agent_is_left_alone(tmp_path: Path) -> None:
+    make_for_qwenpaw(tmp_path)
+    with pytest.raises(CannotMake, match="is the plugin for qwenpaw, not for agent-zero"):
+        make(tmp_path)
+    assert (tmp_path / "ctxhealth" / "plugin.json").is_file()
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ def test_the_list_is_driven_by_keys(troubled: Server, visit: Visit) -> None:
     page.keyboard.press("g")
     page.keyboard.press("i")
     expect(page).to_have_url(re.compile(r"/incidents/$"))
+    expect(page.locator("#polled")).to_have_class("live on")
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("k")

@@ -23,7 +23,7 @@ from ctxhealth.store.clock import now_ms
 from ctxhealth.store.judging import rules_of
 from ctxhealth.store.models import Agent, Chat, Event, ImportedBundle, Incident, Stream
 from ctxhealth.store.projects import default_project
-from ctxhealth.store.replay import replay
+from ctxhealth.store.replay import log_of, replay
 from ctxhealth.store.states import Held
 from ctxhealth.store.through import call
 from ctxhealth.store.writes.audit import audit, name_of
@@ -31,7 +31,6 @@ from ctxhealth.wire import Event as WireEvent
 from ctxhealth.wire.events import ServerConnected, ServerDisconnected, ServerTick
 
 CHUNK = 500
-COMPARED = 2_000
 REASON = "imported"
 Line = tuple[BundleEvent, WireEvent, str]
 
@@ -158,8 +157,7 @@ def _epoch(bundle: Bundle) -> str:
 def _have(bundle: Bundle, found: ImportedBundle) -> int:
     """How many events of the bundle are stored; the same ones, or it is refused."""
     common = min(found.head or _stored(found.chat_id), len(bundle.events))
-    rows = Event.objects.filter(chat_id=found.chat_id, chat_seq__lte=common).order_by("chat_seq")
-    stored = rows.values_list("chat_seq", "at", "body").iterator(COMPARED)
+    stored = log_of(found.chat_id, 0, common)
     for (seq, at, body), (line, _, mine) in zip(stored, events_of(bundle), strict=False):
         if (seq, at, body) != (line.chat_seq, line.at, mine):
             raise BadBundle(f"event {seq} is another one than was imported before")

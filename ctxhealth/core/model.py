@@ -207,9 +207,10 @@ class ChatSummary(View, frozen=True, kw_only=True):
     """One chat as a row of the board and of ``GET /api/v1/chats``.
 
     ``since`` is when the present state began; ``severity`` that of the worst open finding (None
-    when healthy); ``trend`` the last 60 loads, oldest first, None where unknown. ``incident`` is
-    the event that opened the open incident, ``cause`` the key of its cause; a key that begins
-    with ``agent/`` means this agent's chats alone.
+    when healthy); ``advice`` is the action that ``headline`` ends with, where it ends with one;
+    ``trend`` the last 60 loads, oldest first, None where unknown. ``incident`` is the event that
+    opened the open incident, ``cause`` the key of its cause; a key that begins with ``agent/``
+    means this agent's chats alone.
     """
 
     title: str | None = None
@@ -220,6 +221,7 @@ class ChatSummary(View, frozen=True, kw_only=True):
     severity: Severity | None = None
     since: int = 0
     headline: str = ""
+    advice: str = ""
     waiting_since: int | None = None
     connection: Connection = Connection.LIVE
     load: Reading = Reading()

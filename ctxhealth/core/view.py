@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxhealth.core.findings.fitting import floor_of
 from ctxhealth.core.findings.judge import counted, sort_key
 from ctxhealth.core.findings.views import finding_brief, finding_view
-from ctxhealth.core.headline import headline
+from ctxhealth.core.headline import Headline, headline
 from ctxhealth.core.latching import describe_latch
 from ctxhealth.core.limits import trigger_on_strip
 from ctxhealth.core.meter import forecast, load_now, projection, trigger_measure
@@ -39,7 +39,7 @@ BRIEF_FINDINGS = 8
 
 def summary(state: ChatState, rules: Rules, now: int | None = None) -> ChatSummary:
     """The chat as a row. ``now`` (server ms) lets the headline say ages instead of times."""
-    return _summary(state, rules, headline(state, now).text)
+    return _summary(state, rules, headline(state, now))
 
 
 def detail(
@@ -50,7 +50,7 @@ def detail(
     codes = sorted(state.findings, key=lambda code: sort_key(state, code))
     running = next(reversed(state.compactions.running.values()), None)
     return ChatDetail(
-        summary=_summary(state, rules, said.text),
+        summary=_summary(state, rules, said),
         chat_seq=state.seq,
         headline=said.text,
         headline_advice=said.advice,
@@ -67,7 +67,7 @@ def detail(
     )
 
 
-def _summary(state: ChatState, rules: Rules, said: str) -> ChatSummary:
+def _summary(state: ChatState, rules: Rules, said: Headline) -> ChatSummary:
     facts, limits, requests = state.facts, state.limits, state.requests
     compactions, replies, turns = state.compactions, state.replies, state.turns
     history, intake, incident = state.history, state.intake, state.incident
@@ -79,7 +79,8 @@ def _summary(state: ChatState, rules: Rules, said: str) -> ChatSummary:
         state=State(state.state),
         severity=Severity(state.severity) if state.severity else None,
         since=state.state_since,
-        headline=said,
+        headline=said.text,
+        advice=said.advice.text if said.advice is not None else "",
         waiting_since=turns.waiting_since,
         connection=connection_of(state),
         load=reading_of(state),

@@ -41,7 +41,8 @@ class RowAction:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One line, ready for its template. ``one`` of several with one cause: what it is in for is
-    said above them all."""
+    said above them all. ``cause`` is the headline without its advice, which stands on a line of
+    its own: cut short, a sentence would lose just that."""
 
     id: int
     agent: str
@@ -50,6 +51,7 @@ class Row:
     state: states.Meta
     connection: states.Meta | None
     tone: str
+    cause: str
     strip: Strip
     share: str
     history: str
@@ -78,6 +80,7 @@ def row_of(row: BoardRowLike, now: int) -> Row:
         state=states.standing(summary),
         connection=_connection(summary),
         tone=TONES.get(summary.severity, "") if summary.severity else "",
+        cause=summary.headline.removesuffix(summary.advice).rstrip(),
         one=row.grouped,
         strip=strip_of(summary),
         share=_share(summary),

@@ -59,6 +59,20 @@ class GeminiSession:
     def document(self, indent: int | None = 2) -> bytes:
         return json.dumps({**self.facts, "messages": self.messages}, indent=indent).encode()
 
+    def responded(self, id: str, output: str = "three rows") -> None:
+        """The results of a call once more, as newer versions send them to the model."""
+        message = self.add("user", "")
+        part = {"id": id, "name": "read_file", "response": {"output": output}}
+        message["content"] = [{"functionResponse": part}]
+
+    def patch(self, *texts: str, id: str = "snap0001-aaaa") -> None:
+        """The history is written as a whole, as these texts; the second is its ``id``."""
+        kept = [{"id": "pre", "type": "user", "content": [{"text": "<session_context>"}]}]
+        for number, text in enumerate(texts):
+            name = f"{id}{number or ''}"
+            kept.append({"id": name, "type": "user", "content": [{"text": text}]})
+        self.messages.append({"$set": {"messages": kept, "lastUpdated": _stamp(self.clock)}})
+
     def rows(self) -> bytes:
         rows = [{**self.facts, "kind": "main"}, *self.messages]
         return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

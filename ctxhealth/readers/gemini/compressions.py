@@ -1,11 +1,16 @@
-"""Compressions. The file has no row of its own for them: only what was told to the user."""
+"""Compressions. The file has no row of its own for them: only what was told to the user, or, where
+nobody is told, a history that begins with its own summary."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from ctxhealth.readers.base import Event
+from ctxhealth.readers.gemini.items import words_of
+from ctxhealth.readers.values import text_at
 
+_SNAPSHOT = "<state_snapshot>"
 _DONE = re.compile(r"compressed from ([\d,.]+|unknown) to ([\d,.]+|unknown) tokens", re.IGNORECASE)
 # (words, the program's own status, our reason's class)
 _FAILED: tuple[tuple[str, str, str | None], ...] = (
@@ -37,6 +42,14 @@ def compression_in(text: str) -> Event | None:
             summarizer = {"calls": 1} if error is None else {"calls": 1, "error": error}
             return {"reported": status, "scope": "history", "summarizer": summarizer,
                     "reason": text[:400]}  # fmt: skip
+    return None
+
+
+def snapshot_in(messages: list[Any]) -> str | None:
+    """The id of the summary that a history begins with behind its preamble, if it does."""
+    for message in messages[:2]:
+        if isinstance(message, dict) and words_of(message).lstrip().startswith(_SNAPSHOT):
+            return (text_at(message, "id") or "")[:20]
     return None
 
 

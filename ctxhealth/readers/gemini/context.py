@@ -17,23 +17,29 @@ class Context(Part):
     kept = ("items", "calls")
 
     def __init__(self) -> None:
-        self.items: dict[str, None] = {}
+        # By id, the turn of each.
+        self.items: dict[str, str | None] = {}
         self.calls: dict[str, None] = {}
 
-    def added(self, item: Event) -> None:
-        self.items[item["id"]] = None
+    def added(self, item: Event, turn: str | None) -> None:
+        self.items[item["id"]] = turn
         for call in item.get("calls", ()):
             self.calls[call] = None
         for call in item.get("answers", ()):
             self.calls.pop(call, None)
-        for table, most in ((self.items, MOST_ITEMS), (self.calls, MOST_CALLS)):
-            if len(table) > most:
-                del table[next(iter(table))]
+        if len(self.items) > MOST_ITEMS:
+            del self.items[next(iter(self.items))]
+        if len(self.calls) > MOST_CALLS:
+            del self.calls[next(iter(self.calls))]
 
-    def compacted(self) -> list[str] | None:
-        """The file does not say what was kept, so all of it stands for the summary now. The ids,
-        or None where too many."""
-        removed = list(self.items)
-        self.items.clear()
-        self.calls.clear()
+    def compacted(self, running: str | None) -> list[str] | None:
+        """Ids of the items that a summary stands for now, or None where too many.
+
+        The file does not name them; those of the turn that is ``running`` go on.
+        """
+        removed = [id for id, turn in self.items.items() if running is None or turn != running]
+        for id in removed:
+            del self.items[id]
+        if running is None:
+            self.calls.clear()
         return removed if len(removed) <= MOST_REMOVED else None

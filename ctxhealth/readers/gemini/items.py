@@ -40,6 +40,13 @@ def result_items(calls: list[Row], id: str) -> list[Event]:
     return _numbered([_result(call) for call in calls if call.get("result")], f"{id}.r")
 
 
+def responses_in(message: Row) -> list[Row]:
+    """The results that a message of the user's side carries, as calls that hold them."""
+    parts = [part for part in list_at(message, "content") if isinstance(part, dict)]
+    found = [part for part in parts if isinstance(part.get("functionResponse"), dict)]
+    return [{**part["functionResponse"], "result": [part]} for part in found[:_MOST_CALLS]]
+
+
 def calls_of(message: Row) -> list[Row]:
     calls = [call for call in list_at(message, "toolCalls") if isinstance(call, dict)]
     return calls[:_MOST_CALLS]

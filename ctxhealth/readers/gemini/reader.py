@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 from ctxhealth.readers.base import Event
 from ctxhealth.readers.errors import model_error
-from ctxhealth.readers.gemini.compressions import compression_in
+from ctxhealth.readers.gemini.compressions import compression_in, snapshot_in
 from ctxhealth.readers.gemini.context import Context
 from ctxhealth.readers.gemini.document import Document
 from ctxhealth.readers.gemini.items import (
     calls_of,
     content_of,
     reply_items,
+    responses_in,
     result_items,
     words_of,
 )
@@ -35,14 +36,19 @@ _USAGE = (
 
 class Facts(Part):
     """The model that is named, the title. ``header`` is the session's id until its start is
-    known, which in a document stands behind it."""
+    known, which in a document stands behind it. ``load`` is the last prompt that was counted,
+    ``compressed`` whether its compression was told since; ``held`` the newest reply, where its
+    calls may still be written."""
 
-    kept = ("header", "model", "title")
+    kept = ("header", "model", "title", "load", "compressed", "held")
 
     def __init__(self) -> None:
         self.header: str | None = None
         self.model: str | None = None
         self.title: str | None = None
+        self.load: int | None = None
+        self.compressed = False
+        self.held: Row | None = None
 
 
 class GeminiReader(SingleChatReader):
@@ -73,9 +79,12 @@ class GeminiReader(SingleChatReader):
     @property
     def waiting(self) -> bool:
         turn = self._turns.turn
-        return super().waiting or (turn is not None and turn["error"] is not None)
+        failed = turn is not None and turn["error"] is not None
+        return super().waiting or failed or self._is_said()
 
     def quiet(self, ts: int, idle_ms: int) -> None:
+        if self._is_said():
+            self._release()
         if idle_ms >= LONG_MS:
             self._turns.settled(ts)
 
@@ -101,7 +110,7 @@ class GeminiReader(SingleChatReader):
         elif "$rewindTo" in row:
             self._rewound()
         elif isinstance(row.get("$set"), dict):
-            self._title(text_at(dict_at(row, "$set"), "summary"), self._clock)
+            self._patched(dict_at(row, "$set"))
         elif isinstance(row.get("type"), str):
             self.counts["rows"] += 1
             self._clock = millis(row.get("timestamp")) or self._clock
@@ -110,6 +119,21 @@ class GeminiReader(SingleChatReader):
             self._facts_of(row)
         else:
             self._trouble("an object without a type")
+
+    def _patched(self, patch: Row) -> None:
+        """A patch of the session: its title, or the whole history as it is sent from now on."""
+        self._title(text_at(patch, "summary"), self._clock)
+        found = snapshot_in(list_at(patch, "messages"))
+        if found is None or self._seen.again(f"snapshot {found}"):
+            return
+        self._release()
+        if self._facts.compressed:
+            return
+        self._facts.compressed = True
+        removed = self._context.compacted(self._turns.id)
+        self.line.add("compaction.finished", self._clock, attempt=f"c-{found}"[:24],
+                      reported="compressed", trigger="proactive", scope="prompt",
+                      before=self._facts.load, removed=removed)  # fmt: skip
 
     def _session(self, row: Row) -> None:
         """The facts of a session; in a document on one line its messages as well."""
@@ -133,25 +157,52 @@ class GeminiReader(SingleChatReader):
     def finish(self) -> list[Event]:
         if self._facts.header is not None:
             self._begin(self._clock)
+        self._release(whole=False)
         return super().finish()
 
     def take_row(self, row: Row, kind: str, ts: int) -> None:
         self._begin(ts)
         id = (text_at(row, "id") or f"e{self.counts['rows']}")[:20]
-        if self._seen.again(f"{id} {ts}"):
+        again = self._seen.again(f"{id} {ts}")
+        held = self._facts.held
+        if held is not None and not (again and text_at(held, "id") == text_at(row, "id")):
+            self._release()
+        elif held is not None:
+            self._facts.held = row
+        if again:
             self.counts["replayed"] += 1
-            # A message may be written again when the results of its calls came.
-            if kind == "gemini":
+            # A message is written again with its calls, and when their results came.
+            if held is not None and calls_of(row):
+                self._release()
+            elif kind == "gemini":
                 self._results(row, id, ts)
             return
-        if kind == "user":
+        if kind == "user" and (responses := responses_in(row)):
+            self._responded(responses, id, ts)
+        elif kind == "user":
             self._prompt(row, id, ts)
+        elif kind == "gemini" and not calls_of(row):
+            self._facts.held = row
         elif kind == "gemini":
             self._reply(row, id, ts)
         elif kind == "error":
             self._failed(row, id, ts)
         elif kind in ("info", "warning"):
             self._told(words_of(row), id, ts)
+
+    def _is_said(self) -> bool:
+        """Whether the held reply has words. One that has nothing runs calls that are not written
+        yet, however long they take."""
+        return self._facts.held is not None and bool(reply_items(self._facts.held, ""))
+
+    def _release(self, *, whole: bool = True) -> None:
+        """The held reply is ``whole`` where another message came after it."""
+        whole |= self._is_said()
+        row, self._facts.held = self._facts.held, None
+        if row is not None:
+            ts = millis(row.get("timestamp")) or self._clock
+            id = (text_at(row, "id") or f"e{self.counts['rows']}")[:20]
+            self._reply(row, id, ts, whole=whole)
 
     # -- rows by type
 
@@ -174,21 +225,28 @@ class GeminiReader(SingleChatReader):
         self._add([no_result(call) for call in list(self._context.calls)], ts)
         self._add([{"type": "message.added", "id": id, **sized("user", "text", words)}], ts)
 
-    def _reply(self, row: Row, id: str, ts: int) -> None:
+    def _responded(self, responses: list[Row], id: str, ts: int) -> None:
+        """Results of calls as a message of their own; most were told with their calls."""
+        open_ = [call for call in responses if word_at(call, "id") in self._context.calls]
+        self._add(result_items(open_, id), ts)
+
+    def _reply(self, row: Row, id: str, ts: int, *, whole: bool = True) -> None:
         model = word_at(row, "model")
         if model is not None and model != self._facts.model:
             self._facts.model = model
             self.line.add("chat.updated", ts, model=model, provider="google")
         self._turns.ensure(id, ts)
         items = reply_items(row, id)
-        content = content_of(items)
+        content = content_of(items) if whole else None
         self.line.add("request.sent", ts, request=f"r-{id}")
+        usage = wire_usage(dict_at(row, "tokens"))
         self.line.add("model.replied", ts, request=f"r-{id}", content=content, model=model,
-                      usage=wire_usage(dict_at(row, "tokens")))  # fmt: skip
+                      usage=usage)  # fmt: skip
+        self._facts.load = usage["input"] if usage is not None else self._facts.load
+        self._facts.compressed = False
         self._add(items, ts)
         self._results(row, id, ts)
-        held = "tools" if content.get("tool_calls") else "text"
-        self._turns.replied(held if content.keys() - {"thinking_chars"} else "nothing", ts)
+        self._turns.replied(_held_by(content), ts)
 
     def _results(self, row: Row, id: str, ts: int) -> None:
         """Those that were not told yet; each at its own time."""
@@ -209,16 +267,25 @@ class GeminiReader(SingleChatReader):
     def _told(self, words: str, id: str, ts: int) -> None:
         """What was told to the user is no part of the context; a compression stands only there."""
         told = compression_in(words)
-        if told is None:
+        done = told is not None and told["reported"] == "compressed"
+        if told is None or (done and self._facts.compressed):
             return
-        removed = self._context.compacted() if told["reported"] == "compressed" else None
+        self._facts.compressed |= done
+        removed = self._context.compacted(None) if done else None
         self.line.add("compaction.finished", ts, attempt=f"c-{id}", removed=removed, **told)
 
     def _add(self, items: list[Event], ts: int) -> None:
         turn = self._turns.id
         for item in items:
-            self._context.added(item)
+            self._context.added(item, turn)
             self.line.add(item.pop("type"), ts, **item, turn=turn, topic=turn)
+
+
+def _held_by(content: dict[str, Any] | None) -> str:
+    """What a reply held, for its turn; what is not known may be calls."""
+    if content is None or content.get("tool_calls"):
+        return "tools"
+    return "text" if content.keys() - {"thinking_chars"} else "nothing"
 
 
 def wire_usage(tokens: Row) -> Row | None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ctxhealth.live.board import Loaded
 from ctxhealth.live.browser import Counts, json_frame
+from ctxhealth.live.looks import Look
 from ctxhealth.live.matching import matches
 from ctxhealth.live.service import Live
 from ctxhealth.live.shown import Shown
@@ -14,7 +15,6 @@ from ctxhealth.store import queries
 from ctxhealth.store.queries import BoardRow
 from ctxhealth.store.queries.board_groups import BoardGroup
 from ctxhealth.web.filters import filters_of, query_of
-from ctxhealth.web.fragments import heads_of
 
 MAX_EXTRA = 1_000
 
@@ -53,6 +53,7 @@ class BoardPage:
         self._filters = filters_of(self._query)
         self._operate = operate
         self._loaded: Loaded | None = None
+        self._look: Look | None = None
         self._header_of: Loaded | None = None
         self._extra: dict[int, BoardRow | None] = {}
         self._sent: dict[int, RowMark] = {}
@@ -65,7 +66,10 @@ class BoardPage:
     def due(self) -> float | None:
         if any(row is None for row in self._extra.values()):
             return 0.0
-        return self._live.board.due(self._loaded) if self._loaded else None
+        if self._look is None:
+            return None
+        late = self._live.looks.due(self._look)
+        return late if late is not None else self._live.board.due(self._look.loaded)
 
     def concerns(self, chats: Iterable[int]) -> bool:
         """Any change may move a row into this page, or a number above it."""
@@ -82,18 +86,16 @@ class BoardPage:
 
     async def frames(self) -> list[str]:
         board = self._live.board
-        self._loaded = await board.page(self._filters)
-        rows = [board.current(row) for row in self._loaded.page.rows]
-        order = [row.id for row in rows]
+        look = self._look = await self._live.looks.look(self._filters, operate=self._operate)
+        self._loaded, rows, order = look.loaded, look.rows, look.order
         gone = await self._load_extra(set(order))
         extra = [board.current(row) for row in self._extra.values() if row]
         gone += [row.id for row in extra if not matches(self._filters, row)]
         for chat in gone:
             self._extra.pop(chat, None)
         shown = [*rows, *(row for row in extra if row.id in self._extra)]
-        groups = self._loaded.page.groups
-        heads = heads_of(rows, groups)
-        frames = [*await self._header_frames(), *await self._row_frames(shown)]
+        groups, heads = look.loaded.page.groups, look.heads
+        frames = [*await self._header_frames(), *await self._row_frames(shown, look.html)]
         frames += await self._group_frames(groups)
         if order != self._order or gone or heads != self._heads:
             # What left the first page is still on the browser's, until it is known to be gone.
@@ -103,15 +105,17 @@ class BoardPage:
             frames.append(json_frame("order", ids=order, gone=gone, heads=heads))
         return frames
 
-    async def _row_frames(self, shown: list[BoardRow]) -> list[str]:
+    async def _row_frames(self, shown: list[BoardRow], html: dict[int, str]) -> list[str]:
         sent = self._sent
         changed = [row for row in shown if _news(row, sent.get(row.id))]
         new = {row.id for row in changed}
         self._sent = {r.id: _mark(r) if r.id in new else sent[r.id] for r in shown}
         if not changed:
             return []
-        regions = await self._live.renderer.rows(changed, operate=self._operate)
-        return ["\n".join(regions.values())]
+        further = [row for row in changed if row.id not in html]
+        regions = await self._live.renderer.rows(further, operate=self._operate)
+        told = [html[row.id] for row in changed if row.id in html]
+        return ["\n".join([*told, *regions.values()])]
 
     async def _group_frames(self, groups: list[BoardGroup]) -> list[str]:
         alone = self._filters.cause is not None

@@ -86,7 +86,7 @@ class UiConsumer(AsyncWebsocketConsumer):
     async def begin(self, page: LivePage) -> None:
         await self.join()
         self.browser = Browser(page, self.send, self.renew)
-        self.live.browsers += 1
+        self.live.opened(1)
         self.sending = asyncio.create_task(self.keep_sending(self.browser))
 
     async def renew(self) -> bool:
@@ -155,7 +155,7 @@ class UiConsumer(AsyncWebsocketConsumer):
 
     async def disconnect(self, code: int) -> None:
         if self.sending is not None:
-            self.live.browsers -= 1
+            self.live.opened(-1)
             self.sending.cancel()
             await asyncio.gather(self.sending, return_exceptions=True)
             self.sending = None

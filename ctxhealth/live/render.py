@@ -16,6 +16,7 @@ from ctxhealth.web.agent_rows import agent_lines
 
 ROWS = 10_000
 CHATS = 100
+HEADERS = 200
 
 
 RowKey = tuple[int, int, str, bool, bool]
@@ -33,6 +34,7 @@ class Renderer:
         self.reads = reads
         self.rendered = 0
         self._rows: Recent[RowKey, str] = Recent(ROWS)
+        self._headers: Recent[tuple[object, ...], dict[str, str]] = Recent(HEADERS)
         self._chats: Recent[tuple[ChatView, bool], dict[str, str]] = Recent(CHATS)
 
     async def rows(self, rows: Iterable[BoardRow], *, operate: bool) -> dict[str, str]:
@@ -92,7 +94,13 @@ class Renderer:
         outcomes: Mapping[str, int],
         query: Mapping[str, str],
     ) -> dict[str, str]:
-        now = now_ms()
-        return await self.reads.render(
-            lambda: fragments.board_header(counts, outcomes, now, query=query)
-        )
+        """The same numbers under the same filters are drawn once, whoever shows them."""
+        key = tuple(tuple(sorted(each.items())) for each in (counts, outcomes, query))
+        regions = self._headers.get(key)
+        if regions is None:
+            now = now_ms()
+            regions = await self.reads.render(
+                lambda: fragments.board_header(counts, outcomes, now, query=query)
+            )
+            self._headers.put(key, regions)
+        return regions

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ctxhealth.live.board import Board
 from ctxhealth.live.chats import Chats
 from ctxhealth.live.hints import Hints
+from ctxhealth.live.looks import Looks
 from ctxhealth.live.reads import Reads
 from ctxhealth.live.render import Renderer
 from ctxhealth.store.unit import ChatChange, CommandChange
@@ -29,11 +30,17 @@ class Live:
         self.chats = Chats(self.reads, self.board)
         self.hints = Hints()
         self.renderer = Renderer(self.reads)
+        self.looks = Looks(self.board, self.renderer)
         self.browsers = 0
         self.skipped = 0
         self._loop = asyncio.get_running_loop()
         self._changes: deque[ChatChange | CommandChange] = deque(maxlen=MAX_WAITING)
         self._armed = False
+
+    def opened(self, more: int) -> None:
+        """A page was opened (1) or left (-1)."""
+        self.browsers += more
+        self.looks.several = self.browsers > 1
 
     def on_commit(self, changes: Sequence[ChatChange | CommandChange]) -> None:
         """A hook of the writer, after each commit. Never blocks and never raises."""

@@ -27,6 +27,8 @@ from ctxhealth.client.outbox import Statement
 
 WRONG_INPUT = 2
 REFUSED = 3
+#: What reading an answer of an unexpected shape may raise.
+UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _DEFAULT_URL = "http://127.0.0.1:8000"
 _OPEN_S = 15.0
 # No letter or digit that is taken for another.

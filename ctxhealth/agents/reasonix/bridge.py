@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ctxhealth.agents.bridging import CannotBridge, Line, Words
+from ctxhealth.agents.bridging import UNREADABLE, CannotBridge, Line, Words
 from ctxhealth.agents.reasonix.host import Host, NotAllowed, NotThere, Unreachable
 from ctxhealth.agents.reasonix.looking import caught_up, facts_of, introduced, mended, reported
 from ctxhealth.agents.reasonix.session import Event, Session
@@ -69,7 +69,7 @@ class Bridge:
             began = time.monotonic()
             try:
                 for frame in self.host.events(self._opened):
-                    self._take(frame)
+                    self._heard(frame)
                 self._lost("it closed the stream")
             except Unreachable as error:
                 self._lost(str(error))
@@ -79,6 +79,8 @@ class Bridge:
                 self._fail(CannotBridge(f"{self.host.url} offers no {error}: {_UNKNOWN}", REFUSED))
             except CannotBridge as error:
                 self._fail(error)
+            except UNREADABLE as error:
+                self._lost(_unreadable(error))
             if time.monotonic() - began > _LONGEST_PAUSE_S:
                 pause = _FIRST_PAUSE_S
             self._stopped.wait(pause)
@@ -101,6 +103,13 @@ class Bridge:
             self.look()
             self.connected, self._away_since = True, None
             self._words.heal("reasonix", f"Reasonix at {self.host.url} answers again.")
+
+    def _heard(self, frame: Mapping[str, Any]) -> None:
+        """One frame that cannot be read costs nothing else."""
+        try:
+            self._take(frame)
+        except UNREADABLE as error:
+            self._words.once("frame", f"A frame of Reasonix is left out: {_unreadable(error)}.")
 
     def _take(self, frame: Mapping[str, Any]) -> None:
         if frame.get("kind") == "session_changed":
@@ -139,7 +148,9 @@ class Bridge:
             session = self._session(str(runtime["sessionId"]))
             self._leave(session)
             context = self._asked("/context")
-            facts = facts_of(status, context, self._asked("/models"), self._asked("/sessions"))
+            facts = facts_of(
+                status, context, self._asked("/models"), self._asked("/sessions", list)
+            )
             events = introduced(session, facts)
             events += caught_up(session, status, self._asked("/transcript/snapshot") or None)
             self._tell(session, session.stamped([*events, *reported(context)], _now_ms()))
@@ -161,12 +172,13 @@ class Bridge:
         closing: Event = {"type": "chat.closed", "reason": why}
         self._tell(session, session.stamped([*ends, closing], _now_ms()))
 
-    def _asked(self, path: str) -> Any:
-        """What this version does not offer is unknown."""
+    def _asked(self, path: str, shape: type = dict) -> Any:
+        """What this version does not offer, or offers in another shape, is unknown: empty."""
         try:
-            return self.host.get(path)
+            found = self.host.get(path)
         except NotThere:
-            return {}
+            return shape()
+        return found if isinstance(found, shape) else shape()
 
     def _report(self, session: Session) -> None:
         try:
@@ -205,6 +217,8 @@ class Bridge:
         except (Unreachable, NotAllowed):
             # The thread that reads the stream says so, and comes back.
             return
+        except UNREADABLE as error:
+            self._words.once("answer", f"An answer of Reasonix is left out: {_unreadable(error)}.")
 
     # -- keeping
 
@@ -232,6 +246,10 @@ class Bridge:
 
 
 _UNKNOWN = "this bridge is tested with Reasonix 1.38"
+
+
+def _unreadable(error: BaseException) -> str:
+    return f"it cannot be read ({type(error).__name__}: {error})"
 
 
 def _running(states: Any) -> set[str]:

@@ -54,7 +54,7 @@ class Host:
             raise NotThere(path)
         try:
             return json.loads(raw)
-        except ValueError as error:
+        except (RecursionError, ValueError) as error:
             raise NotThere(path) from error
 
     def post(self, path: str, session: str, timeout: float = _GET_S) -> tuple[int, str]:
@@ -119,7 +119,7 @@ def frames(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[dict[s
             continue
         try:
             frame = json.loads(line[5:])
-        except ValueError:
+        except (RecursionError, ValueError):
             frame = None
         yield frame if isinstance(frame, dict) else {}
 

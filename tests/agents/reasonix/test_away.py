@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,3 +75,37 @@ def test_what_may_pass_is_no_refusal() -> None:
     assert refusal("closed 1012 restart") is None
     assert refusal("closed 4408 replaced") is not None
     assert "ingest" in str(refusal("closed 4403 the scope ingest is missing."))
+
+
+RUBBISH = [
+    b"data: 5", b"data: }{", b"data: " + b"[" * 100_000, b"\xff\x00", b'data: {"kind":[1]}',
+    b'data: {"sessionId":"%s","kind":"usage","usage":7,"seq":"x"}',
+    b'data: {"sessionId":"%s","kind":"tool_result","tool":[]}',
+    b'data: {"sessionId":"%s","kind":"turn_done","diagnostic":3,"status":{}}',
+    b'data: {"sessionId":"%s","kind":"context_maintenance","maintenance":"m"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", RUBBISH, ids=map(str, range(len(RUBBISH))))
+def test_a_frame_that_cannot_be_read_costs_nothing_else(
+    server: Server, fake: Fake, start: Start, frame: bytes
+) -> None:
+    start()
+    for client in fake.clients:
+        client.put(frame.replace(b"%s", fake.session.encode()) + b"\n\n")
+    fake.turn("hello", "hi", 5_000)
+    eventually(lambda: server.events("turn.ended"), "the turn")
+    (replied,) = server.events("model.replied")
+    assert replied["usage"]["input"] == 5_000
+
+
+@pytest.mark.parametrize("answer", [[None], 3, {"sessions": 3, "records": 5}], ids=repr)
+@pytest.mark.parametrize("path", ["/context", "/models", "/sessions", "/transcript/snapshot"])
+def test_an_answer_of_another_shape_is_unknown_and_the_turns_are_told(
+    server: Server, fake: Fake, start: Start, path: str, answer: Any
+) -> None:
+    look = fake.look
+    fake.look = lambda asked: answer if asked == path else look(asked)  # type: ignore[method-assign]
+    start()
+    fake.turn("hello", "hi", 5_000)
+    eventually(lambda: server.events("turn.ended"), "the turn")

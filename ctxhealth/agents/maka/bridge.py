@@ -8,7 +8,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 
-from ctxhealth.agents.bridging import REFUSED, CannotBridge, Line, Words
+from ctxhealth.agents.bridging import REFUSED, UNREADABLE, CannotBridge, Line, Words
 from ctxhealth.agents.maka import places
 from ctxhealth.agents.maka.follower import DAY_MS, Follower
 from ctxhealth.agents.maka.frames import HostSaid
@@ -87,6 +87,12 @@ class Bridge:
         except (Unreachable, Ended) as error:
             self._words.once(
                 "host", f"No connection to {place.address} ({error}): waiting for it."
+            )  # fmt: skip
+            return None
+        except UNREADABLE as error:
+            self._words.once(
+                "host", f"The runtime host answers what this bridge cannot read "
+                f"({type(error).__name__}: {error}): trying again.",
             )  # fmt: skip
             return None
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ctxhealth.agents.bridging import UNREADABLE
 from ctxhealth.agents.maka import places
 from ctxhealth.agents.maka.frames import Frame, HostSaid
 from ctxhealth.agents.maka.host import CHATS_A_CONNECTION, TAIL_BYTES, Epoch
@@ -231,10 +232,17 @@ class Follower:
                 self._file(known, pulled)
         except HostSaid as error:
             self._refused(session, error)
+        except UNREADABLE as error:
+            self.troubles.add(f"its answer cannot be read ({type(error).__name__}: {error})")
 
     def _file(self, known: Known, pulled: Pulled) -> None:
         before = known.saved()
-        events = look(known, self._epoch, pulled)
+        try:
+            events = look(known, self._epoch, pulled)
+        except UNREADABLE:
+            # Half of it may have been taken in: as it was, to be read again with the next news.
+            self.known[known.id] = Known.restored(before)
+            raise
         decided, known.outcomes = known.outcomes, {}
         if events or known.saved() != before:
             self._tell(events, [places.keep(known)])

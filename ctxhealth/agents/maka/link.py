@@ -69,7 +69,8 @@ class Link:
             raise Unreachable("the host did not answer hello") from error
         kind = frame.get("kind")
         if kind == "incompatible":
-            raise Incompatible(int(frame.get("compatibilityEpoch") or 0))
+            own = frame.get("compatibilityEpoch")
+            raise Incompatible(own if isinstance(own, int) else 0)
         if kind == "draining":
             raise Unreachable("the host is about to end")
         if kind != "accepted":

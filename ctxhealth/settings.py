@@ -86,6 +86,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ctxhealth.web.middleware.not_allowed_page",
     "ctxhealth.web.middleware.DatabaseAway",
 ]
 ROOT_URLCONF = "ctxhealth.urls"

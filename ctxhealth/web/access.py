@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.middleware import HtmxDetails
 
 from ctxhealth.store import people
@@ -74,11 +76,24 @@ def refuse(request: HttpRequest, why: str, status: int = 403, heading: str = "")
     return render(request, "web/refused.html", context, status=status)
 
 
-_HEADINGS = {400: "Not understood", 403: "Not allowed"}
+_HEADINGS = {400: "Not understood", 403: "Not allowed", 405: "Not a page"}
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request"):
         # A fragment swapped into the page would show the login inside it.
-        return HttpResponse(status=401, headers={"HX-Redirect": settings.LOGIN_URL})
-    return redirect_to_login(request.get_full_path())
+        back = _path_of(request, request.headers.get("HX-Current-URL", ""))
+        answer = redirect_to_login(back) if back else redirect(settings.LOGIN_URL)
+        return HttpResponse(status=401, headers={"HX-Redirect": answer["Location"]})
+    if request.method in ("GET", "HEAD"):
+        return redirect_to_login(request.get_full_path())
+    # The address of a form shows nothing by itself: back to the page that it stood on.
+    return redirect_to_login(_path_of(request, request.headers.get("Referer", "")) or "/")
+
+
+def _path_of(request: HttpRequest, url: str) -> str:
+    """Path and query of a page of this server; empty for anything else."""
+    if not url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure()):
+        return ""
+    parts = urlsplit(url)
+    return parts._replace(scheme="", netloc="", fragment="").geturl()

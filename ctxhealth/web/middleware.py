@@ -36,6 +36,26 @@ def security_headers(
     return middleware
 
 
+def not_allowed_page(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """The address of a form, opened as a page after a refusal or a login: said, not left blank."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        empty = response.status_code == 405 and not getattr(response, "content", b"")
+        if not empty or request.method != "GET" or request.path.startswith("/api/"):
+            return response
+        from ctxhealth.web.access import refuse
+
+        why = "A form is sent to this address; there is nothing to look at. Nothing was done now."
+        page = refuse(request, why, status=405)
+        page["Allow"] = response["Allow"]
+        return page
+
+    return middleware
+
+
 class DatabaseAway:
     """A view that could not reach the database: 503 and when to come back, instead of a 500.
 

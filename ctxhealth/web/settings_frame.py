@@ -36,6 +36,6 @@ def add_error(form: forms.Form, error: ValueError) -> None:
     """A refusal of the store as the form's own: ``field: reason`` goes to that field."""
     field, _, reason = str(error).partition(": ")
     if reason and field in form.fields:
-        form.add_error(field, reason.capitalize())
+        form.add_error(field, reason[:1].upper() + reason[1:])
     else:
         form.add_error(None, str(error))

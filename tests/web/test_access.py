@@ -107,3 +107,24 @@ def test_a_read_only_server_takes_every_button_away(
     data = {"reason": "x", "idempotency_key": "k", "seen": "0"}
     assert operator.post(f"/chats/{pk}/act/compact_fallback/", data).status_code == 403
     assert queries.chat_commands(pk) == []
+
+
+@pytest.mark.django_db
+def test_after_a_login_one_stands_where_a_form_was_sent_from(client: Client) -> None:
+    sent = client.post(
+        "/settings/thresholds/unanswered_ms/",
+        headers={"Referer": "http://testserver/settings/thresholds/?x=1"},
+    )
+    assert sent.headers["Location"] == "/login/?next=/settings/thresholds/%3Fx%3D1"
+    swapped = client.post(
+        "/chats/1/act/compact_fallback/",
+        headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/chats/1/"},
+    )
+    assert swapped.headers["HX-Redirect"] == "/login/?next=/chats/1/"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("foreign", ["https://evil.example/x", "//evil.example/x", "", "\x00"])
+def test_a_login_leads_to_no_other_server(client: Client, foreign: str) -> None:
+    sent = client.post("/settings/tokens/", headers={"Referer": foreign})
+    assert sent.headers["Location"] == "/login/?next=/"

@@ -271,3 +271,30 @@ def test_the_server_s_page_says_whether_anybody_may_act(viewer: Client, settings
     assert "allowed" in read(viewer.get("/settings/about/").content.decode()).text
     settings.CTXHEALTH_READ_ONLY = True
     assert "read-only" in read(viewer.get("/settings/about/").content.decode()).text
+
+
+def test_the_address_of_a_form_opened_as_a_page_says_so(admin: Client) -> None:
+    answer = admin.get("/settings/thresholds/unanswered_ms/")
+    assert answer.status_code == 405
+    assert answer["Allow"] == "POST"
+    assert "Nothing was done now" in read(answer.content.decode()).text
+
+
+def test_a_token_is_revoked_by_a_second_press_only(admin: Client) -> None:
+    made = writes.token_create(name="laptop")
+    page = admin.get("/settings/tokens/").content.decode()
+    before, _, after = page.partition(f"/settings/tokens/{made.token.pk}/revoke/")
+    assert before.rindex('<details class="sure">') > before.rindex("</form>")
+    assert "cut off at once, for good" in after[: after.index("</details>")]
+
+
+def test_a_window_that_is_too_large_is_told_the_largest(admin: Client) -> None:
+    answer = admin.post("/settings/windows/", {"model": "m", "window": "99999999999999999999"})
+    assert answer.status_code == 422
+    said = read(answer.content.decode()).text
+    assert "Must be at most 9,007,199,254,740,991" in said
+
+
+def test_a_refusal_keeps_the_case_of_its_words(admin: Client) -> None:
+    answer = admin.post("/settings/people/", {"name": "<b>", "role": "viewer"})
+    assert "Enter a valid username. This value" in read(answer.content.decode()).text

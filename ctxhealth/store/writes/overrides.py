@@ -36,7 +36,8 @@ def window_override_set(
     if len(provider) > 200:
         raise ValueError("provider: at most 200 characters")
     if not 0 < window <= MOST:
-        raise ValueError(f"window: must be above 0, not {window}")
+        bound = f"at most {MOST:,}" if window > MOST else "above 0"
+        raise ValueError(f"window: must be {bound}, not {window}")
     if max_input is not None and not 0 < max_input <= window:
         raise ValueError(f"max_input: must be above 0 and at most the window, not {max_input}")
     made = call(_set, model, window, max_input, provider, agent, note, by)

@@ -99,7 +99,7 @@ def _keep_an_admin(username: str, what: str) -> None:
     )
     names = set(admins.values_list("username", flat=True))
     if names == {username}:
-        raise ValueError(f"name: {username} is the last admin and cannot be {what}")
+        raise ValueError(f"name: the last admin, {username}, cannot be {what}")
 
 
 def _user_set_role(user: Any, role: Role | None, by: Any) -> None:

@@ -160,7 +160,10 @@ def _tone(summary: ChatSummary) -> str:
 
 
 def _beyond(summary: ChatSummary) -> int | None:
+    """Nothing where the count cannot be right: it says nothing about the window."""
     load, window = summary.load.value, summary.window.value
+    if not summary.load.reliable:
+        return None
     return load - window if load is not None and window is not None and load > window else None
 
 

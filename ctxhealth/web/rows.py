@@ -104,8 +104,8 @@ def _connection(summary: ChatSummary) -> states.Meta | None:
 
 
 def _share(summary: ChatSummary) -> str:
-    """Per cent of the budget; nothing where no window is known."""
-    if summary.budget is None or summary.load.value is None:
+    """Per cent of the budget; nothing where no window is known or the count cannot be right."""
+    if summary.budget is None or summary.load.value is None or not summary.load.reliable:
         return ""
     return percent(summary.load.value, summary.budget)
 

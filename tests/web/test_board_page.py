@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+import msgspec
 import pytest
 from django.utils.html import escape
 
@@ -171,3 +173,17 @@ def test_the_header_says_how_the_fleets_compactions_ended() -> None:
     assert "12 compactions" in text
     assert "9 reduced" in text
     assert "3 summarizer failed" in text
+
+
+def test_a_count_that_cannot_be_right_is_no_share_of_anything() -> None:
+    chat = factories.fleet()[0]
+    load = msgspec.structs.replace(chat.summary.load, value=10**15, reliable=False)
+    doubtful = replace(chat, summary=msgspec.structs.replace(chat.summary, load=load))
+    assert row_of(chat, NOW).share
+    assert row_of(doubtful, NOW).share == ""
+
+
+def test_the_advice_stands_apart_from_its_cause() -> None:
+    chat = factories.fleet()[0]
+    said = msgspec.structs.replace(chat.summary, headline="Over: 9 of 8. Cut it.", advice="Cut it.")
+    assert row_of(replace(chat, summary=said), NOW).cause == "Over: 9 of 8."

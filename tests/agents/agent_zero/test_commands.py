@@ -106,6 +106,19 @@ def test_nothing_to_fall_back_on_is_a_failure_that_says_so(host: StandIn) -> Non
     assert done["state"] == "failed" and "within the target" in done["reason"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("target", "much"), ("target", -5), ("keep_turns", [1]), ("keep_turns", 0)]
+)
+def test_an_argument_that_is_no_number_is_named_and_nothing_changes(
+    host: StandIn, name: str, value: Any
+) -> None:
+    history = host.preload(host.open())
+    whole = history.to_dict()
+    done = host.press("compact_fallback", **{name: value})
+    assert done["state"] == "failed" and done["reason"].startswith(f"{name}: must be a whole")
+    assert history.to_dict() == whole
+
+
 def test_what_the_provider_still_holds_is_let_go_with_the_history(host: StandIn) -> None:
     context = host.open()
     host.preload(context)

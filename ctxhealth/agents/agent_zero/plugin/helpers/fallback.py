@@ -26,8 +26,8 @@ class Fallback:
     def __init__(self, station: Station, command: CommandContext, context: Any, agent: Any) -> None:
         self.command, self.context, self.agent = command, context, agent
         self.book: Book = station.book(agent)
-        self.target = _target(command)
-        self.rules = KeepRules(turns=_turns(command))
+        self.target = _whole(command, "target", 0)
+        self.rules = KeepRules(turns=_whole(command, "keep_turns", 1) or 1)
         self.backup: str | None = None
         self.mirror: Mirror | None = None
         self.plan: Plan | None = None
@@ -288,10 +288,11 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _target(command: CommandContext) -> int | None:
-    given = command.args.get("target")
-    return None if given is None else int(given)
-
-
-def _turns(command: CommandContext) -> int:
-    return max(1, int(command.args.get("keep_turns") or 1))
+def _whole(command: CommandContext, name: str, least: int) -> int | None:
+    """A number of the command's arguments; None where it gives none. Raises Failed."""
+    given = command.args.get(name)
+    if given is None:
+        return None
+    if type(given) not in (int, float) or given != given or given < least:
+        raise Failed(f"{name}: must be a whole number of at least {least}, not {given!r}")
+    return int(given)

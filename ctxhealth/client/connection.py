@@ -69,8 +69,20 @@ def websocket_url(url: str) -> str:
         raise ValueError(f"url: {url!r} is not http(s)://host[:port] or ws(s)://host[:port]")
     if parts.username or parts.password:
         raise ValueError("url: a password belongs in token, not in the address")
+    _ = parts.port  # raises where it is none
     path = _PATH if parts.path in ("", "/") else parts.path
     return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path, "", ""))
+
+
+def usable(url: str, token: str) -> str:
+    """``token`` as a header takes it. Raises ValueError for what no request to ``url`` can carry.
+
+    The token is never repeated in it.
+    """
+    websocket_url(url)
+    if not all("!" <= letter <= "~" for letter in token.strip()):
+        raise ValueError("token: must be one word of plain characters")
+    return token.strip()
 
 
 def dial(url: str, token: str, agent: str) -> ClientConnection:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from .comeback import Comeback, Ended
-from .connection import Hello, Link, NoWelcome, dial, greet, parse, websocket_url
+from .connection import Hello, Link, NoWelcome, dial, greet, parse, usable
 from .epochs import now_ms
 from .journal import Journal
 from .limits import CLOSE_REPLACED, LONGEST_DELAY_S
@@ -47,11 +47,10 @@ class Target:
             log.warning("no %s: events wait in the outbox", "url" if url is None else "token")
             return cls(url, token)
         try:
-            websocket_url(url)
+            return cls(url, usable(url, token))
         except ValueError as error:
             log.error("%s: events wait in the outbox", error)
-            return cls(None, token)
-        return cls(url, token)
+            return cls(None, None)
 
 
 class Uplink:

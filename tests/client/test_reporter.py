@@ -420,3 +420,22 @@ def _status_keys(reporter: Reporter) -> set[str]:
 def test_status_says_what_a_person_asks_first(make: Make) -> None:
     wanted: set[Any] = {"state", "last_error", "epoch", "acked", "queued", "unacked", "lost"}
     assert wanted <= _status_keys(make())
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "named"),
+    [
+        ("http://127.0.0.1:99999", "ctxh_a", "Port out of range"),
+        ("http://127.0.0.1:8000", "ctxh_a\nctxh_b", "token: must be one word"),
+        ("http://127.0.0.1:8000", "tökén", "token: must be one word"),
+    ],
+)
+def test_what_no_request_can_carry_is_named_once_and_never_tried(
+    caplog: pytest.LogCaptureFixture, url: str, token: str, named: str
+) -> None:
+    reporter = Reporter(url, token, agent="wrong")
+    reporter.chat("c")
+    reporter.close(0)
+    said = [record.getMessage() for record in caplog.records]
+    assert len([one for one in said if named in one]) == 1
+    assert not any(token in one for one in said)

@@ -72,7 +72,7 @@ def _summary(state: ChatState, rules: Rules, said: Headline) -> ChatSummary:
     compactions, replies, turns = state.compactions, state.replies, state.turns
     history, intake, incident = state.history, state.intake, state.incident
     return ChatSummary(
-        title=facts.title,
+        title=(facts.title or "").strip() or None,
         model=facts.model,
         provider=facts.provider,
         runtime=facts.runtime,

@@ -226,3 +226,25 @@ def test_nothing_is_wider_than_a_phone(fleet: Fleet, visit: Visit, path: str) ->
         path = page.locator("#rows a", has_text="Chat in trouble").first.get_attribute("href") or ""
     page.goto(path)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_names_without_end_and_without_a_letter_break_no_page(
+    shared_server: Server, visit: Visit, width: int
+) -> None:
+    token = shared_server.answer["tokens"]["agents"]
+    with agents.reporter(shared_server.socket, token, f"endless{width}-{'A' * 120}") as agent:
+        agent.chat("blank", title=" \n ", model="m" * 190).request_sent(local=9_000)
+        assert agent.flush(20)
+    page = visit(shared_server, path=f"/?q=endless{width}", viewport={"width": width, "height": 800})
+    page.get_by_role("link", name="blank", exact=True).click()
+    expect(page.locator("h1")).to_have_text("blank")
+    page.wait_for_load_state()
+    outside = page.evaluate(
+        "[...document.querySelectorAll('body *')].map((e) => [e.getBoundingClientRect(), e])"
+        ".filter(([box]) => box.width && box.right > innerWidth + 1)"
+        ".map(([, e]) => `${e.tagName} ${e.className.baseVal ?? e.className} ${e.id}`)"
+    )
+    assert outside == []
+    told = page.locator(".crumbs bdi").evaluate("name => getComputedStyle(name).unicodeBidi")
+    assert told == "isolate"

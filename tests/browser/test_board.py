@@ -236,7 +236,9 @@ def test_names_without_end_and_without_a_letter_break_no_page(
     with agents.reporter(shared_server.socket, token, f"endless{width}-{'A' * 120}") as agent:
         agent.chat("blank", title=" \n ", model="m" * 190).request_sent(local=9_000)
         assert agent.flush(20)
-    page = visit(shared_server, path=f"/?q=endless{width}", viewport={"width": width, "height": 800})
+    page = visit(
+        shared_server, path=f"/?q=endless{width}", viewport={"width": width, "height": 800}
+    )
     page.get_by_role("link", name="blank", exact=True).click()
     expect(page.locator("h1")).to_have_text("blank")
     page.wait_for_load_state()

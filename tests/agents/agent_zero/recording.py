@@ -21,6 +21,7 @@ def record(house: House, chat: str, name: str) -> None:
         return
     events = [scrubbed(e) for e in house.events(chat) if not e["type"].startswith("server.")]
     lines = [json.dumps(event, separators=(",", ":"), sort_keys=True) for event in events]
+    Path(folder).mkdir(parents=True, exist_ok=True)
     (Path(folder) / f"{name}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
 
 

@@ -84,7 +84,7 @@ def test_a_host_that_is_started_again_is_followed_on(
         told(house, session, "turn.ended", 3)
         assert host.epoch_id != before
         assert "waiting for it" in running.err.getvalue()
-        assert "Connected to" in running.err.getvalue()
+        house.until(lambda: "Connected to" in running.err.getvalue(), "no word that it is back")
     found = requests(house, session)
     assert len(found) == len(set(found)) == 6
 

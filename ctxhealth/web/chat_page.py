@@ -201,8 +201,10 @@ def _by_severity(findings: Sequence[FindingView]) -> list[FindingView]:
 def _explained(ranked: Sequence[FindingView]) -> Explained:
     """What another finding accounts for, with the names of those that do."""
     under = tuple(finding for finding in ranked if finding.suppressed_by)
-    causes = dict.fromkeys(words(f.suppressed_by) for f in under if f.suppressed_by)
-    return Explained(under, f"{len(under)} more, explained by {' and '.join(causes)}")
+    titles = {finding.code: f"“{finding.title}”" for finding in ranked}
+    codes = dict.fromkeys(f.suppressed_by for f in under if f.suppressed_by)
+    causes = " and ".join(titles.get(code, words(code)) for code in codes)
+    return Explained(under, f"{len(under)} more, explained by {causes}")
 
 
 def _manual(detail: ChatDetail) -> list[str]:

@@ -128,3 +128,12 @@ def test_after_a_login_one_stands_where_a_form_was_sent_from(client: Client) -> 
 def test_a_login_leads_to_no_other_server(client: Client, foreign: str) -> None:
     sent = client.post("/settings/tokens/", headers={"Referer": foreign})
     assert sent.headers["Location"] == "/login/?next=/"
+
+
+def test_the_empty_board_offers_an_import_only_to_those_who_may(
+    operator: Client, viewer: Client
+) -> None:
+    for client, offered in ((operator, 1), (viewer, 0)):
+        page = client.get("/").content.decode()
+        start = page[page.index("No chat has reported yet") :]
+        assert start.count('href="/import/"') == offered

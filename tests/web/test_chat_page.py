@@ -229,7 +229,7 @@ def test_what_another_finding_explains_stands_folded_away() -> None:
     chat = FakeChat(id=1, agent="a", external_id="c", summary=detail.summary)
     html = fragments.chat_regions(detail, ChatExtras(chat=chat), NOW, operate=True)
     open_part, folded = html["chat-1-findings"].split("<details", 1)
-    assert "2 more, explained by stalled" in folded
+    assert "2 more, explained by “Compaction frees nothing”" in folded
     assert "Near the trigger" in folded and "Near the trigger" not in open_part
     assert "Compaction frees nothing" in open_part
 

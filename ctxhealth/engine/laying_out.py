@@ -53,8 +53,15 @@ def _mark(units: list[Unit]) -> None:
     unanswered = open_calls([cell.item for cell in cells])
     for cell in cells:
         cell.verbatim = cell.verbatim or not unanswered.isdisjoint(cell.item.calls)
-    for group in groups([cell.item for cell in cells]):
-        _mark_group([cells[index] for index in group], units)
+    tied: list[Cell] = []
+    for cell in cells:
+        if cell.item.calls or cell.item.answers:
+            tied.append(cell)
+        else:
+            # By itself at once: a list kept for each would be most of what is allocated here.
+            _mark_group([cell], units)
+    for group in groups([cell.item for cell in tied]):
+        _mark_group([tied[index] for index in group], units)
 
 
 def _mark_group(members: list[Cell], units: list[Unit]) -> None:

@@ -32,6 +32,7 @@ from benchmarks.rows import Row, table  # noqa: E402
 from tests.browser.server import Server  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "fanout.json"
+CALM_SECONDS = 5.0  # as often as a board's script follows an order of which nothing is critical
 CORE = 15.0  # per cent of one core that the design gives to twenty browsers
 SETTLE_SECONDS = 30
 _ROW = re.compile(r'<tr id="(row-\d+)".*?</tr>', re.S)
@@ -46,11 +47,15 @@ class Plan(NamedTuple):
 
 
 class Board(Reader):
-    """A board's socket that remembers each row and the order as it was sent them last."""
+    """A board's socket that remembers each row and the order as it was sent them last.
+
+    It says which rows stand on its page, as a board's script does.
+    """
 
     def run(self) -> None:
         self.rows: dict[str, str] = {}
         self.order: list[int] = []
+        self.followed = 0.0
         try:
             for frame in self.socket:
                 self.frames += 1
@@ -65,6 +70,12 @@ class Board(Reader):
             self.rows.update((found[1], plain(found[0])) for found in _ROW.finditer(frame))
         elif '"order"' in frame:
             self.order = json.loads(frame)["ids"]
+            self._follow()
+
+    def _follow(self) -> None:
+        if time.monotonic() >= self.followed + CALM_SECONDS:
+            self.followed = time.monotonic()
+            self.socket.send(json.dumps({"show": self.order}))
 
     def wrong(self, fresh: dict[str, str]) -> int:
         """How many rows of a fresh page this one shows otherwise, or not at all."""

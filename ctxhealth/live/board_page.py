@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ctxhealth.live.board import Loaded
+from ctxhealth.live.board import PAGE_ROWS, Loaded
 from ctxhealth.live.browser import Counts, json_frame
 from ctxhealth.live.looks import Look
 from ctxhealth.live.matching import matches
@@ -43,8 +43,10 @@ class BoardPage:
 
     Frames: the header's regions; the rows that changed; the lines of cause groups; ``order``
     with the ids of the first page whenever they changed, the group whose line stands before a row
-    (``heads``) and rows that no longer belong to this page at all (``gone``). What ``order``
-    names has been sent before it.
+    (``heads``), rows that no longer belong to this page at all (``gone``), and where the first
+    page ends (``next``, a cursor). What ``order`` names has been sent before it. A browser that
+    shows no further page is told that a row is gone when it leaves the first; as long as it says
+    that the row stands there, the row follows its chat.
     """
 
     def __init__(self, live: Live, query: Mapping[str, str], *, operate: bool) -> None:
@@ -55,10 +57,13 @@ class BoardPage:
         self._loaded: Loaded | None = None
         self._look: Look | None = None
         self._header_of: Loaded | None = None
+        self._told: set[int] = set()
+        self._gone: set[int] = set()
         self._extra: dict[int, BoardRow | None] = {}
         self._sent: dict[int, RowMark] = {}
         self._order: list[int] = []
         self._heads: dict[int, int] = {}
+        self._next: str | None = None
         self._groups = Shown()
         self._header = Shown()
 
@@ -76,37 +81,62 @@ class BoardPage:
         return True
 
     def show(self, chats: list[int]) -> None:
-        first = set(self._order)
-        known = self._extra
-        self._extra = {chat: known.get(chat) for chat in chats[:MAX_EXTRA] if chat not in first}
+        first, known = set(self._order), self._extra
+        self._told = set(chats[:MAX_EXTRA])
+        self._extra = {chat: known.get(chat) for chat in self._told if chat not in first}
+        self._look = None
 
     async def counts(self) -> Counts:
         board = self._live.board
         return {**await board.severities(), "incidents": await board.incidents()}
 
     async def frames(self) -> list[str]:
-        board = self._live.board
-        look = self._look = await self._live.looks.look(self._filters, operate=self._operate)
-        self._loaded, rows, order = look.loaded, look.rows, look.order
-        gone = await self._load_extra(set(order))
-        extra = [board.current(row) for row in self._extra.values() if row]
-        gone += [row.id for row in extra if not matches(self._filters, row)]
+        look = await self._live.looks.look(self._filters, operate=self._operate)
+        if look is self._look:
+            return []  # Nobody has looked since, and nothing else was asked for.
+        self._look, self._loaded = look, look.loaded
+        gone = await self._follow(look)
+        extra = [row for chat in self._extra if (row := self._present(chat)) is not None]
+        frames = [*await self._header_frames(), *await self._row_frames([*look.rows, *extra], look)]
+        frames += await self._group_frames(look.loaded.page.groups)
+        return [*frames, *self._order_frames(look, gone)]
+
+    def _present(self, chat: int) -> BoardRow | None:
+        row = self._extra[chat]
+        return self._live.board.current(row) if row is not None else None
+
+    async def _follow(self, look: Look) -> list[int]:
+        """Rows beyond the first page, as the browser says that it shows them; those now gone."""
+        first = set(look.order)
+        left = self._told.intersection(self._order) - first
+        self._extra.update(dict.fromkeys(left))
+        gone = await self._load_extra(first)
+        gone += [
+            chat
+            for chat in self._extra
+            if (row := self._present(chat)) is not None and not matches(self._filters, row)
+        ]
         for chat in gone:
             self._extra.pop(chat, None)
-        shown = [*rows, *(row for row in extra if row.id in self._extra)]
-        groups, heads = look.loaded.page.groups, look.heads
-        frames = [*await self._header_frames(), *await self._row_frames(shown, look.html)]
-        frames += await self._group_frames(groups)
-        if order != self._order or gone or heads != self._heads:
-            # What left the first page is still on the browser's, until it is known to be gone.
-            left = [chat for chat in self._order if chat not in set(order)]
-            self._extra.update(dict.fromkeys(left[: MAX_EXTRA - len(self._extra)]))
-            self._order, self._heads = order, heads
-            frames.append(json_frame("order", ids=order, gone=gone, heads=heads))
-        return frames
+        if len(self._told) <= PAGE_ROWS:
+            standing = {*self._extra, *self._order} - first - self._gone
+            gone += sorted(standing.difference(gone))
+        # A row that comes back may have left the browser's page: it is sent anew.
+        for chat in self._gone & first:
+            self._sent.pop(chat, None)
+        self._gone = (self._gone | set(gone)) - first
+        return gone
 
-    async def _row_frames(self, shown: list[BoardRow], html: dict[int, str]) -> list[str]:
-        sent = self._sent
+    def _order_frames(self, look: Look, gone: list[int]) -> list[str]:
+        self._gone &= self._sent.keys()
+        page = (look.order, look.heads, look.loaded.page.next)
+        if page == (self._order, self._heads, self._next) and not gone:
+            return []
+        self._order, self._heads, self._next = page
+        return [json_frame("order", ids=look.order, gone=gone, heads=look.heads, next=self._next)]
+
+    async def _row_frames(self, shown: list[BoardRow], look: Look) -> list[str]:
+        sent, html = self._sent, look.html
         changed = [row for row in shown if _news(row, sent.get(row.id))]
         new = {row.id for row in changed}
         self._sent = {r.id: _mark(r) if r.id in new else sent[r.id] for r in shown}
@@ -144,7 +174,8 @@ class BoardPage:
             return []
         found = await self._live.reads.query(lambda: queries.board_rows(missing))
         by_id = {row.id: row for row in found}
-        self._extra.update({chat: by_id.get(chat) for chat in missing})
+        # The browser may have said meanwhile that some of them left its page.
+        self._extra.update({chat: by_id.get(chat) for chat in missing if chat in self._extra})
         return [chat for chat in missing if chat not in by_id]
 
     def _behind(self, row: BoardRow) -> bool:

@@ -2,7 +2,8 @@
 
 Twenty browsers that look four times a second would else put the same rows together eighty times.
 Where only one looks, it gets the present; where several do, a look serves them all for a moment,
-and a page whose look was older than the newest commit looks again when that moment is over.
+and a page whose look was older than the newest commit looks again when that moment is over. The
+moment grows with what changed: a page of which much is new at once is not read any faster.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from ctxhealth.store.queries import BoardFilters, BoardRow
 from ctxhealth.web.fragments import heads_of
 
 SHARED_SECONDS = 0.25
+MAX_SHARED_SECONDS = 1.0
+# So many changed rows a second are more than anybody follows.
+ROWS_PER_SECOND = 25
 LOOKS = 200
 
 Key = tuple[BoardFilters, bool]
@@ -73,10 +77,11 @@ class Looks:
         rows = [self._board.current(row) for row in loaded.page.rows]
         regions = await self._renderer.rows(rows, operate=operate)
         now = asyncio.get_running_loop().time()
+        moment = pause_for(rows, self._looks.get(key)) if self.several else 0.0
         look = Look(
             loaded=loaded,
             generation=generation,
-            until=now + SHARED_SECONDS if self.several else now,
+            until=now + moment,
             rows=rows,
             order=[row.id for row in rows],
             heads=heads_of(rows, loaded.page.groups),
@@ -84,3 +89,10 @@ class Looks:
         )
         self._looks.put(key, look)
         return look
+
+
+def pause_for(rows: list[BoardRow], before: Look | None) -> float:
+    """Seconds for which a look with these rows serves everybody, by what is new in them."""
+    known = {row.id: row.version for row in before.rows} if before else {}
+    changed = sum(known.get(row.id) != row.version for row in rows)
+    return min(max(SHARED_SECONDS, changed / ROWS_PER_SECOND), MAX_SHARED_SECONDS)

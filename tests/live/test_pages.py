@@ -152,6 +152,44 @@ def test_a_row_beyond_the_first_page_follows_once_the_browser_says_it_shows_it(
     run(scenario)
 
 
+def test_a_row_that_left_the_first_page_follows_while_it_stands_and_comes_back_whole(
+    robot: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctxhealth.live.board.PAGE_ROWS", 1)
+    monkeypatch.setattr("ctxhealth.live.board_page.PAGE_ROWS", 1)
+    monkeypatch.setattr("ctxhealth.live.board.MIN_AGE_SECONDS", 0.0)
+    monkeypatch.setattr("ctxhealth.live.board.AGE_PER_COST", 0)
+    one, two = robot.chat("c1", 120_000), robot.chat("c2", 60_000)
+
+    async def scenario(live: Live) -> None:
+        page = await board(live)
+        assert scripts_in(await page.frames())[-1]["ids"] == [one]
+        page.show([one])
+        await page.frames()
+        await turn(robot, live, "c2", 130_000)
+        last = scripts_in(await said(page))[-1]
+        assert (last["ids"], last["gone"]) == ([two], [one])
+        await turn(robot, live, "c1", 112_233)
+        frames = await page.frames()
+        assert "112,233" in "".join(frames)
+        assert all(script["gone"] == [] for script in scripts_in(frames))
+        await turn(robot, live, "c2", 30_000)
+        frames = await said(page)
+        assert scripts_in(frames)[-1]["ids"] == [one]
+        assert f"row-{one}" in ids_in(frames)
+
+    async def said(page: Any) -> list[str]:
+        """Frames up to the next order."""
+        frames: list[str] = []
+        async with asyncio.timeout(10):
+            while not scripts_in(frames):
+                frames += await page.frames()
+                await asyncio.sleep(0.01)
+        return frames
+
+    run(scenario)
+
+
 def test_twenty_browsers_share_one_render_and_one_query(robot: Agent) -> None:
     robot.chat("c1", 60_000)
 

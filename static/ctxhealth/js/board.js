@@ -145,8 +145,17 @@
   };
   document.addEventListener("ctx:changed", () => { count(); announce(); look(); tell(current()); });
 
-  // A further page brings the line of a group again that began on the page before it.
-  const onlyOnce = () => { const seen = new Set(); for (const line of body.querySelectorAll("tr.group")) { if (seen.has(line.id)) line.remove(); seen.add(line.id); } };
+  // A further page begins where the first one ends by now, so the first is put right before.
+  let end = null; // the cursor behind the first page, as long as that is all that stands here
+  document.addEventListener("htmx:configRequest", (e) => {
+    if (e.detail.elt.id !== "more") return;
+    if (end) { follow(); e.detail.path = e.detail.path.replace(/([?&]cursor=)[^&]*/, (_, name) => name + encodeURIComponent(end)); }
+    end = false;
+  });
+  document.addEventListener("ctx:frame", (e) => { if (e.detail.type === "order" && end !== false) end = e.detail.next; });
+
+  // It brings the line of a group again that began on the page before it, or a row that moved.
+  const onlyOnce = () => { const seen = new Set(); for (const line of body.querySelectorAll("tr[id^=group-], tr[id^=row-]")) { if (seen.has(line.id)) line.remove(); seen.add(line.id); } };
   // Which rows stand here, so that those beyond the first page are followed too.
   let told = "";
   const show = () => {

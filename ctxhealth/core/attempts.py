@@ -63,7 +63,7 @@ def attempt_facts(state: ChatState, event: CompactionFinished, view: AttemptView
         trigger_scope=limits.trigger_scope if own else None,
         trigger_inclusive=limits.trigger_inclusive,
         calls=calls_of(event),
-        error=_error(event),
+        error=summary_error(event.summarizer),
         emptied=bool(event.emptied),
         lossy=bool(event.lossy),
         structural=reported in _STRUCTURAL,
@@ -91,12 +91,11 @@ def calls_made(view: AttemptView | None) -> int | None:
     return sum(counts) if counts else None
 
 
-def _error(event: CompactionFinished) -> str | None:
+def summary_error(summarizer: Summarizer | SummarizerView | None) -> str | None:
     """The class of the last call's failure; an answer of 0 tokens is an empty one.
 
     A failure that the agent did not tell apart is an overflow where its text says so.
     """
-    summarizer = event.summarizer
     if summarizer is None:
         return None
     if summarizer.error in ("provider", "other") and parse_overflow(None, None, summarizer.detail):

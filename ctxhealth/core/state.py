@@ -16,7 +16,7 @@ from ctxhealth.core.model import AttemptView, LatchView, View
 from ctxhealth.core.parts import Fact, Facts, History, Limits, Meter, Part, Requests
 
 # Raised whenever the same events fold to another state: stored states are then rebuilt.
-FOLD_VERSION = 12
+FOLD_VERSION = 13
 
 RECENT_ATTEMPTS = 8
 RECENT_MARKS = 12
@@ -99,6 +99,10 @@ class Compactions(Part):
     summarizer_class: str | None = None
     summarizer_model: str | None = None
     summarizer_fixed_seq: int | None = None
+    # Summaries in a row that failed while something else freed tokens; relief does not end them.
+    stand_ins: int = 0
+    stand_in_calls: int = 0
+    stand_in_input: int | None = None
     emptied: str | None = None
     emptied_seq: int | None = None
     grew_before: int | None = None

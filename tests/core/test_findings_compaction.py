@@ -115,6 +115,81 @@ class TestOtherFailures:
         assert "lossy" not in story.codes()
 
 
+STANDS_IN = [{"step": "summary", "calls": 1}, {"step": "evict", "calls": 0}]
+
+
+def stood_in(story: Story, error: str | None = "quota", after: int = 90_000) -> Story:
+    """A compaction whose summary failed, or not, and that freed tokens by rule."""
+    summarizer = {"model": "small", "calls": 1, "input": 70_000, "error": error}
+    steps = STANDS_IN if error else STANDS_IN[:1]
+    story.compacts(160_000, after, summarizer=summarizer, steps=steps, lossy=bool(error))
+    return story.reply(after + 100)
+
+
+class TestSummariesThatSomethingStandsInFor:
+    def opened(self) -> Story:
+        return Story().opened(trigger=TRIGGER).turn().reply(160_000)
+
+    def test_a_row_of_them_is_a_warning_with_calls_class_and_tokens_and_never_critical(
+        self,
+    ) -> None:
+        story = self.opened()
+        for _ in range(5):
+            stood_in(story).reply(160_000)
+            assert story.severity("summarizer_failing") != "critical"
+        assert {a.outcome for a in story.state.compactions.recent} == {"fell_back"}
+        found = story.finding("summarizer_failing")
+        assert found.severity == "warning"
+        assert found.sentence == (
+            "The summarizer small failed in 5 compactions in a row (5 calls, 350,000 input tokens "
+            "without a result): it has no quota left; something else made room each time."
+        )
+        assert [advice.action for advice in found.recommended] == ["manual"]
+        assert "stalled" not in story.codes() and story.state.incident is None
+
+    def test_two_open_it_and_calm_requests_do_not_close_it(self) -> None:
+        story = stood_in(self.opened())
+        assert "summarizer_failing" not in story.codes()
+        stood_in(story.reply(160_000)).ends()
+        for _ in range(6):
+            story.turn().reply(90_200).ends()
+        assert story.severity("summarizer_failing") == "warning"
+
+    def test_one_failed_summary_and_then_one_that_succeeds_are_nothing(self) -> None:
+        story = stood_in(self.opened())
+        assert "summarizer_failing" not in story.codes()
+        stood_in(story.reply(160_000), error=None)
+        stood_in(story.reply(160_000)).ends()
+        assert "summarizer_failing" not in story.codes()
+
+    def test_the_first_summary_that_succeeds_closes_it(self) -> None:
+        story = stood_in(stood_in(self.opened()).reply(160_000))
+        assert story.severity("summarizer_failing") == "warning"
+        stood_in(story.reply(160_000), error=None)
+        assert "summarizer_failing" not in story.codes()
+
+    def test_a_cut_that_freed_enough_before_the_call_failed_counts_too(self) -> None:
+        story = self.opened()
+        for _ in range(2):
+            summarizer = {"model": "small", "calls": 1, "error": "network"}
+            story.compacts(160_000, 90_000, summarizer=summarizer).reply(90_100).reply(160_000)
+        assert {a.outcome for a in story.state.compactions.recent} == {"reduced"}
+        assert "cannot be reached; something else" in story.finding("summarizer_failing").sentence
+
+    def test_a_fallback_that_never_called_the_summarizer_is_no_failure_of_it(self) -> None:
+        story = self.opened()
+        for _ in range(4):
+            story.compacts(160_000, 90_000, steps=STANDS_IN[1:], summarizer={"calls": 0})
+            story.reply(90_100).reply(160_000)
+        assert "summarizer_failing" not in story.codes()
+
+    def test_without_relief_three_are_critical(self) -> None:
+        story = self.opened()
+        for severity in (None, "warning", "critical"):
+            assert stood_in(story, after=155_000).severity("summarizer_failing") == severity
+        assert "something else" not in story.finding("summarizer_failing").sentence
+
+
 class TestLooping:
     def loop(self, times: int) -> Story:
         story = Story().opened(trigger=TRIGGER).turn().reply(160_000)

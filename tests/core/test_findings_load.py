@@ -365,6 +365,38 @@ class TestWatch:
         story.say("guard.refused", count=190_000, code="own")
         assert "refused to send 190,000 tokens (own)" in story.finding("refused").sentence
 
+    def test_what_the_agent_counted_and_did_not_send_is_a_warning_above_the_window(self) -> None:
+        story = Story().opened(window=20_000, reserve=1_000).turn()
+        story.say("guard.refused", count=23_291, limit=19_000, code="CONTEXT_UNFIT")
+        found = story.finding("over_window")
+        assert found.severity == "warning"
+        assert found.sentence == (
+            "The agent did not send a prompt of 23,291 by its own count, 3,291 above the window of "
+            "20,000."
+        )
+        assert story.state.incident is None
+        story.ends("error").turn().reply(9_000).ends()
+        assert story.codes() == set()
+
+    def test_and_above_the_budget_alone(self) -> None:
+        story = Story().opened(window=20_000, reserve=1_000).turn()
+        story.say("guard.refused", count=19_500, limit=19_000, code="CONTEXT_UNFIT")
+        assert story.severity("over_budget") == "warning"
+
+    def test_a_count_above_the_window_that_no_guard_refused_stays_critical(self) -> None:
+        story = Story().opened(window=20_000, reserve=1_000).turn()
+        story.say("guard.refused", count=19_500, limit=19_000, code="CONTEXT_UNFIT")
+        story.say("usage.update", used=23_291)
+        assert story.severity("over_window") == "critical"
+
+    def test_turns_that_fail_again_and_again_over_a_refusal_are_critical(self) -> None:
+        story = Story().opened(window=20_000, reserve=1_000)
+        for turn in ("t1", "t2"):
+            story.turn(turn)
+            story.say("guard.refused", count=23_291, limit=19_000, code="CONTEXT_UNFIT")
+            story.ends("error", turn)
+        assert story.severity("turns_failing") == "critical"
+
     def test_a_refusal_after_an_attempt_says_that_it_brought_no_relief(self) -> None:
         story = Story().opened().reply(186_000).compacts(186_000, 186_000)
         story.say("guard.refused", code="Prompt is too long")

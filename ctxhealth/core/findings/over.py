@@ -30,7 +30,17 @@ def _over_window(state: ChatState, t: Thresholds, at: int) -> Verdict:
     load = load_now(state)
     if load is None or window is None or load <= window or state.meter.source == "provider":
         return None
+    if refused_unsent(state, load):
+        return (WARNING, "unsent", load, window, None)
     return (CRITICAL, state.meter.source, load, window, None)
+
+
+def refused_unsent(state: ChatState, load: int) -> bool:
+    """The load is what the agent itself counted and refused: visible, and nothing was sent.
+
+    Where that keeps the user from an answer again and again, their turns fail, which is critical.
+    """
+    return state.meter.source == "agent" and state.requests.guard_count == load
 
 
 def _largest_prompt(state: ChatState, prompt: int | None) -> int | None:
@@ -53,6 +63,11 @@ def _say_over_window(facts: Facts) -> str:
             text += f" of {number(int_of(window))} tokens" if window is not None else " tokens"
         return text + "."
     over = int_of(prompt) - int_of(window)
+    if source == "unsent":
+        return (
+            f"the agent did not send a prompt of {number(int_of(prompt))} by its own count, "
+            f"{number(over)} above the window of {number(int_of(window))}."
+        )
     return (
         f"the prompt of {number(int_of(prompt))} is {number(over)} above the window of "
         f"{number(int_of(window))} ({text_of(source)} count)."
@@ -82,7 +97,7 @@ def _over_budget(state: ChatState, t: Thresholds, at: int) -> Verdict:
         # What a running attempt was begun with was never sent.
         return None
     answered = state.replies.empty_row == 0 and not state.requests.overflow
-    mild = limits.reserve_assumed and answered
+    mild = (limits.reserve_assumed and answered) or refused_unsent(state, load)
     return (
         WARNING if mild else CRITICAL,
         load,
@@ -218,20 +233,23 @@ DEFINITIONS = (
         code="over_window",
         state=State.OVER,
         title="Over the window",
-        severity="critical",
+        severity="critical; warning where the agent itself refused to send it",
         check=_over_window,
         sentence=_say_over_window,
         recommended=_shrink,
         discouraged=_repeat_fails,
         doc="The provider refused a request as too large (with or without numbers), or the "
-        "agent's own count is above the window. Closes at the next accepted request.",
+        "agent's own count is above the window. Closes at the next accepted request. What the "
+        "agent counted and refused to send is a warning; turns that fail over it count by "
+        "themselves.",
         actions=("compact_fallback",),
     ),
     Definition(
         code="over_budget",
         state=State.OVER,
         title="Over the budget",
-        severity="critical; warning where the reserve is assumed and the request was answered",
+        severity="critical; warning where the reserve is assumed and the request was answered, or "
+        "where the agent itself refused to send it",
         check=_over_budget,
         sentence=_say_over_budget,
         recommended=_shrink,

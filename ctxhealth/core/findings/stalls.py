@@ -18,7 +18,7 @@ from ctxhealth.core.meter import load_now, projection
 from ctxhealth.core.model import Advice, State
 from ctxhealth.core.parts import Fact
 from ctxhealth.core.rules import Thresholds
-from ctxhealth.core.state import ChatState
+from ctxhealth.core.state import ChatState, Compactions
 from ctxhealth.core.wording import number, plural
 
 ERRORS = {
@@ -40,6 +40,14 @@ _WHY = {
     "timed_out": "they did not end in time",
     "durability_failed": "the agent could not store the result",
 }
+
+
+# One failed summary that something stood in for is no news; two are a summarizer that is dead.
+_STAND_INS = 2
+_MEND = (
+    "Put the summarizer right: its quota, its credentials or another model. Until then every "
+    "compaction loses what a summary would keep."
+)
 
 
 def say_error(error: str | None) -> str:
@@ -163,22 +171,37 @@ def _advise_emptied(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
 
 
 def _failing(state: ChatState, t: Thresholds, at: int) -> Verdict:
+    """Failures that left the context as it was; and those where something else made room.
+
+    One of the latter is an accident. A row of them is a summarizer that is dead though nobody
+    waits: never critical while there is relief.
+    """
     compactions = state.compactions
-    row = compactions.summarizer_row
-    if not row:
+    own = compactions.summarizer_row
+    row = own + compactions.stand_ins
+    if not own and row < _STAND_INS:
         return None
+    relieved = not own and not compactions.no_relief
+    worst = row if compactions.no_relief else own
     return (
-        CRITICAL if row >= t.summarizer_failures else WARNING,
+        CRITICAL if worst >= t.summarizer_failures else WARNING,
         row,
-        compactions.summarizer_calls or None,
-        compactions.summarizer_input,
+        compactions.summarizer_calls + compactions.stand_in_calls or None,
+        _burnt_input(compactions),
         compactions.summarizer_class,
         compactions.summarizer_model,
+        relieved,
     )
 
 
+def _burnt_input(compactions: Compactions) -> int | None:
+    known = (compactions.summarizer_input, compactions.stand_in_input)
+    given = [tokens for tokens in known if tokens is not None]
+    return sum(given) if given else None
+
+
 def _say_failing(facts: Facts) -> str:
-    row, calls, tokens, error, model = facts
+    row, calls, tokens, error, model, relieved = facts
     who = f"the summarizer {text_of(model)}" if model else "the summarizer"
     text = f"{who} failed in "
     text += "the last compaction" if row == 1 else f"{number(int_of(row))} compactions in a row"
@@ -190,7 +213,13 @@ def _say_failing(facts: Facts) -> str:
     if details:
         text += f" ({', '.join(details)})"
     why = say_error(text_of(error))
-    return f"{text}." if why == "fails" else f"{text}: it {why}."
+    text += "" if why == "fails" else f": it {why}"
+    return f"{text}; something else made room each time." if relieved else f"{text}."
+
+
+def _advise_failing(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
+    """Where compaction has relief without it, only the summarizer is left to put right."""
+    return (manual(_MEND),) if facts[5] else _advise_stalled(state, facts)
 
 
 def _against_failing(state: ChatState, facts: Facts) -> tuple[Advice, ...]:
@@ -256,15 +285,16 @@ DEFINITIONS = (
         code="summarizer_failing",
         state=State.STALLED,
         title="The summarizer fails",
-        severity="warning, critical from 3 in a row",
+        severity="warning, critical from 3 in a row; never while something else gives relief",
         check=_failing,
         sentence=_say_failing,
-        recommended=_advise_stalled,
+        recommended=_advise_failing,
         discouraged=_against_failing,
         doc="Compactions failed at their summarizer. Closes when a summary succeeds, or with the "
         "relief that nothing waits for any more; after one that somebody asked for below the "
-        "trigger, at the next answered turn.",
-        actions=("compact_fallback",),
+        "trigger, at the next answered turn. Where a step without a model made room instead, one "
+        "failure is none; from 2 in a row it opens, and only a summary that succeeds closes it.",
+        actions=("compact_fallback", "manual"),
     ),
     Definition(
         code="grew",

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxhealth.core.attempts import calls_of, classified, finished_view, started_view
+from ctxhealth.core.attempts import calls_of, classified, finished_view, started_view, summary_error
 from ctxhealth.core.changes import ItemChange
 from ctxhealth.core.folding.context import Context
 from ctxhealth.core.folding.habits import watch_habit
 from ctxhealth.core.folding.history import remove_items
 from ctxhealth.core.folding.latches import end_inferred, refresh_latches
 from ctxhealth.core.folding.readings import doubt_estimate, learn_trigger, record_point
-from ctxhealth.core.folding.relief import NOT_COUNTED, decide, heal_summarizer, take_before
+from ctxhealth.core.folding.relief import (
+    NOT_COUNTED,
+    decide,
+    end_stand_ins,
+    heal_summarizer,
+    take_before,
+)
 from ctxhealth.core.limits import fixed_part
 from ctxhealth.core.meter import estimate_after, projection
-from ctxhealth.core.model import AttemptView, Outcome, Relief, SummarizerView
+from ctxhealth.core.model import AttemptView, Outcome, Relief
 from ctxhealth.core.parts import OPEN_REQUESTS
 from ctxhealth.core.state import RECENT_ATTEMPTS, RECENT_MARKS, ChatState, Mark
 from ctxhealth.core.wording import number
@@ -154,13 +160,29 @@ def _count_summarizer(state: ChatState, view: AttemptView) -> None:
             compactions.summarizer_input = (compactions.summarizer_input or 0) + summarizer.input
         compactions.summarizer_class = view.error_class
         compactions.summarizer_model = summarizer.model if summarizer else state.facts.utility_model
-    elif view.outcome is Outcome.REDUCED and _has_summarised(summarizer):
-        heal_summarizer(compactions, view)
+    elif view.outcome in (Outcome.REDUCED, Outcome.FELL_BACK):
+        _count_success(state, view)
 
 
-def _has_summarised(summarizer: SummarizerView | None) -> bool:
-    """What a cut freed before the call failed proves nothing about the summarizer."""
-    return summarizer is not None and bool(summarizer.calls) and summarizer.error is None
+def _count_success(state: ChatState, view: AttemptView) -> None:
+    """Tokens were freed. What a cut freed where the call failed proves nothing of the summarizer.
+
+    A fallback beside a summary that succeeded was needed for more than that summary.
+    """
+    compactions, summarizer = state.compactions, view.summarizer
+    error = summary_error(summarizer)
+    if summarizer is None or (error is None and not summarizer.calls):
+        return
+    if error is None:
+        end_stand_ins(compactions)
+        if view.outcome is Outcome.REDUCED:
+            heal_summarizer(compactions, view)
+        return
+    compactions.stand_ins += 1
+    compactions.stand_in_calls += summarizer.calls or 0
+    if summarizer.input is not None:
+        compactions.stand_in_input = (compactions.stand_in_input or 0) + summarizer.input
+    compactions.summarizer_class, compactions.summarizer_model = error, summarizer.model
 
 
 def _apply(

@@ -140,6 +140,13 @@ def heal_summarizer(compactions: Compactions, view: AttemptView) -> None:
     compactions.summarizer_row = compactions.summarizer_calls = 0
     compactions.summarizer_input = compactions.summarizer_class = None
     compactions.summarizer_fixed_seq = view.finished_seq
+    end_stand_ins(compactions)
+
+
+def end_stand_ins(compactions: Compactions) -> None:
+    """A summary succeeded, so nothing has to stand in for one."""
+    compactions.stand_ins = compactions.stand_in_calls = 0
+    compactions.stand_in_input = None
 
 
 def _is_relieved(state: ChatState, view: AttemptView, share: float) -> bool | None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from ctxhealth.core.findings.catalogue import CATALOGUE
+
 from .story import Story
 
 TRIGGER = {"tokens": 150_000}
@@ -182,6 +184,11 @@ class TestSummariesThatSomethingStandsInFor:
             story.compacts(160_000, 90_000, steps=STANDS_IN[1:], summarizer={"calls": 0})
             story.reply(90_100).reply(160_000)
         assert "summarizer_failing" not in story.codes()
+
+    def test_facts_that_an_incident_kept_from_before_are_still_a_sentence(self) -> None:
+        kept = (2, 2, None, "quota", "small")
+        said = CATALOGUE["summarizer_failing"].sentence(kept)
+        assert said.endswith("in 2 compactions in a row (2 calls): it has no quota left.")
 
     def test_without_relief_three_are_critical(self) -> None:
         story = self.opened()

@@ -201,7 +201,9 @@ def _burnt_input(compactions: Compactions) -> int | None:
 
 
 def _say_failing(facts: Facts) -> str:
-    row, calls, tokens, error, model, relieved = facts
+    row, calls, tokens, error, model = facts[:5]
+    # Incidents keep facts as they were judged then: older ones have no word on relief.
+    relieved = len(facts) > 5 and facts[5]
     who = f"the summarizer {text_of(model)}" if model else "the summarizer"
     text = f"{who} failed in "
     text += "the last compaction" if row == 1 else f"{number(int_of(row))} compactions in a row"

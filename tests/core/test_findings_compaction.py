@@ -484,3 +484,24 @@ class TestIntake:
     def test_a_clock_that_is_off_by_more_than_half_a_minute(self) -> None:
         assert Story().opened().connected(skew_ms=-45_000).severity("clock_skew") == "warning"
         assert Story().opened().connected(skew_ms=30_000).codes() == set()
+
+
+def _begun_anew(epoch: str) -> Story:
+    """After a compaction an agent's process ends, and what comes next has another history."""
+    story = Story(live=False).connected(epoch="e1").opened().turn()
+    story.say("history.snapshot", revision="1", order=[
+        {"id": "s", "role": "system", "kind": "text"}, {"id": "u1", "role": "user", "kind": "text"},
+    ])  # fmt: skip
+    story.message(9, id="u1").compacts(5_000, 2_000, removed=["old"])
+    story.connected(epoch=epoch)
+    return story.say(
+        "history.snapshot", revision="2", order=[{"id": "v1", "role": "user", "kind": "text"}]
+    )
+
+
+def test_a_process_that_begins_a_new_history_has_lost_neither_system_prompt_nor_message() -> None:
+    assert {"lost_system", "lost_tail"}.isdisjoint(_begun_anew("e2").codes())
+
+
+def test_the_same_process_that_leaves_them_out_has_lost_them() -> None:
+    assert {"lost_system", "lost_tail"} <= set(_begun_anew("e1").codes())

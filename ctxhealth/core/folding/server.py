@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxhealth.core.folding.compaction import expire_leases
 from ctxhealth.core.folding.context import Context, is_troubled
 from ctxhealth.core.folding.latches import end_cooldowns, end_scope, refresh_latches
+from ctxhealth.core.folding.tails import forget_members
 from ctxhealth.core.limits import settle_limits
 from ctxhealth.core.parts import TEXT
 from ctxhealth.core.state import ChatState
@@ -111,4 +112,5 @@ def _restarted(state: ChatState, context: Context) -> None:
     state.compactions.running.clear()
     state.compactions.leases.clear()
     state.turns.open = False
+    forget_members(state.history)
     end_scope(state, context, ("step", "send", "turn", "process"), "restart")

@@ -24,6 +24,13 @@ def user_message(history: History, event: MessageAdded) -> None:
     history.lost_tail = history.stale_tail = None
 
 
+def forget_members(history: History) -> None:
+    """A new process tells its history anew: what it does not take up was not lost by folding."""
+    history.last_users.clear()
+    history.had_system = history.lost_system = False
+    history.lost_tail = history.stale_tail = None
+
+
 def watch_order(history: History, order: list[SnapshotItem], first: bool, whole: bool) -> None:
     """Follow a snapshot's order, part by part; judge it when the whole was seen."""
     if first:

@@ -6,11 +6,22 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ctxhealth.agents.observed import Call, Dialect, Observer
 from ctxhealth.agents.streamed import watched
 
 _MISSING = object()
+# Ours -> what it stands for, as long as ours is in use.
+_originals: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def _original(method: Any) -> Any:
+    try:
+        return _originals.get(method, method)
+    except TypeError:
+        # A method of C code takes no weak reference, and is none of ours.
+        return method
 
 
 class Observed:
@@ -47,7 +58,11 @@ class Observed:
         if not callable(method):
             self.unsupported.append(".".join(path))
             return
-        self._put(owner, path[-1], (wrap or observed)(method, self.observer, dialect))
+        # Observed before: the newer observation takes its place, so that no call is told twice.
+        method = _original(method)
+        value = (wrap or observed)(method, self.observer, dialect)
+        _originals[value] = method
+        self._put(owner, path[-1], value)
 
     def _put(self, owner: Any, name: str, value: Any) -> None:
         before = vars(owner).get(name, _MISSING)

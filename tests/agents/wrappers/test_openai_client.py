@@ -238,6 +238,18 @@ def test_undo_leaves_the_client_as_it_was(server: Server, chat: Chat) -> None:
     assert kinds(server, chat) == []
 
 
+def test_a_client_that_is_observed_twice_tells_each_call_once(server: Server, chat: Chat) -> None:
+    client = openai(Method(shaped(SHAPES["chat"])))
+    first = observe(client, chat)
+    second = observe(client, chat)
+    client.chat.completions.create(model="m", messages=SAY)
+    assert len(only(server, chat, "model.replied")) == 1
+    second.undo()
+    first.undo()
+    client.chat.completions.create(model="m", messages=SAY)
+    assert len(only(server, chat, "model.replied")) == 1
+
+
 def test_what_a_version_does_not_have_is_named_and_the_rest_observed(chat: Chat) -> None:
     client = openai(Method(shaped(SHAPES["chat"])))
     client.chat.completions = resource(create=Method(None))

@@ -303,7 +303,11 @@ def _learn_trigger(state: ChatState, view: AttemptView, context: Context) -> Non
     """Only an attempt that worked shows where the agent starts: a stuck one starts everywhere."""
     if view.trigger != "proactive" or view.scope != "prompt" or view.before is None:
         return
-    if view.outcome in (Outcome.REDUCED, Outcome.FELL_BACK) and not state.compactions.no_relief:
+    if "ineffective" in view.flags:
+        return
+    much = view.freed is not None and view.freed >= view.before // 2
+    worked = view.outcome in (Outcome.REDUCED, Outcome.FELL_BACK)
+    if worked and (much or not state.compactions.no_relief):
         learn_trigger(state, view.before, context)
 
 

@@ -91,6 +91,9 @@ def infer_latch(state: ChatState, context: Context) -> None:
     due = state.requests.above >= context.rules.thresholds.inferred_requests
     if latches.open or not failed or not due or not compactions.recent:
         return
+    if state.limits.trigger_source == "learned" and len(state.limits.learned) < 2:
+        # One compaction is no habit: that nothing is tried below it may be how the agent works.
+        return
     last = compactions.recent[-1]
     view = LatchView(
         latch=f"inferred-{last.attempt}"[:200],

@@ -22,6 +22,8 @@ from ctxhealth.core.parts import (
 from ctxhealth.core.state import ChatState
 from ctxhealth.core.usage import Counted
 
+# Befores further apart than this are not of one trigger.
+HABIT = 2
 _SOURCES = {source.value: source for source in Source}
 
 
@@ -178,6 +180,13 @@ def calibrate(state: ChatState, local: int, prompt: int, crossing: float) -> Non
 
 
 def learn_trigger(state: ChatState, before: int, context: Context) -> None:
-    """Where the agent itself started: the last 3 automatic compactions tell."""
-    push(state.limits.learned, before, 3)
+    """Where the agent itself started: the last 3 automatic compactions tell.
+
+    One that started far from the others says that those were something else, such as a first
+    fold of a small history: it alone counts from then on.
+    """
+    learned = state.limits.learned
+    if learned and not min(learned) / HABIT <= before <= max(learned) * HABIT:
+        learned.clear()
+    push(learned, before, 3)
     settle_trigger(state, context.rules.thresholds)

@@ -17,7 +17,7 @@ from ctxhealth.store.clock import now_ms
 from ctxhealth.store.models import Chat, Judging
 from ctxhealth.store.projects import default_project
 from ctxhealth.store.through import call, installed
-from ctxhealth.store.verify import CHUNK, chat_problems, rebuild
+from ctxhealth.store.verify import chat_problems, rebuild
 
 TRIES = 5
 Pause = Callable[[float], bool]
@@ -130,6 +130,3 @@ def _end(wanted: int) -> int:
     row.judged, row.finished_at = wanted, now_ms()
     row.save()
     return row.changed
-
-
-__all__ = ["CHUNK", "behind", "judge_again", "rejudge", "run_pass"]

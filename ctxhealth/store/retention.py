@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 
 from ctxhealth.store import unit
 from ctxhealth.store.clock import now_ms
@@ -47,9 +47,9 @@ class Forecast(NamedTuple):
 
 def forecast(*, days: int) -> Forecast:
     """For ``days`` of retention, whether or not that is set."""
-    due = _due(days)
-    events = due.aggregate(n=Count("id"))["n"], due.values_list("chat_seq", flat=True)
-    return Forecast(events[0], sum(events[1]), _quiet(days).filter(_incident()).count())
+    due = _due(days).aggregate(chats=Count("id"), events=Sum("chat_seq", default=0))
+    pinned = _quiet(days).filter(_incident()).count()
+    return Forecast(due["chats"], due["events"], pinned)
 
 
 def trim(pause: Callable[[float], bool]) -> int:

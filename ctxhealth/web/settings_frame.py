@@ -28,7 +28,14 @@ def settings_page(
     """One tab as a page."""
     is_admin = request.role == "admin"
     tabs = [(name, label) for name, label, closed in TABS if is_admin or not closed]
-    shared = {"nav": "settings", "tab": tab, "tabs": tabs, "now": now_ms(), "is_admin": is_admin}
+    shared = {
+        "nav": "settings",
+        "tab": tab,
+        "tabs": tabs,
+        "now": now_ms(),
+        "is_admin": is_admin,
+        "origin": f"{request.scheme}://{request.get_host()}",
+    }
     return render(request, f"web/settings/{tab}.html", {**shared, **context}, status=status)
 
 

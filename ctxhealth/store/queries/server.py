@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db import connection
+from django.db.models import Count, Sum
 
 from ctxhealth.store.models import Agent, Chat, ServerInfo
 
@@ -33,11 +34,11 @@ def database_words() -> str:
 
 def store_counts() -> StoreCounts:
     info = ServerInfo.objects.first()
-    lengths = Chat.objects.values_list("chat_seq", flat=True)
+    stored = Chat.objects.aggregate(chats=Count("id"), events=Sum("chat_seq", default=0))
     return StoreCounts(
-        chats=len(lengths),
+        chats=stored["chats"],
         agents=Agent.objects.count(),
-        events=sum(lengths),
+        events=stored["events"],
         since=info.created_at if info else None,
         boots=info.boots if info else 0,
     )

@@ -87,7 +87,6 @@ def _page(
         "people": queries.people_list(),
         "roles": ROLES,
         "link": link,
-        "origin": f"{request.scheme}://{request.get_host()}",
         "minutes": writes.LOGIN_MINUTES,
         "trouble": trouble,
         "me": request.user.pk,

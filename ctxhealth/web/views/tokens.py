@@ -77,6 +77,5 @@ def _page(
         "secret": made.secret if made else "",
         "overlap": overlap,
         "rotating": rotating,
-        "origin": f"{request.scheme}://{request.get_host()}",
     }
     return settings_page(request, "tokens", context, status)

@@ -29,7 +29,7 @@ WRONG_INPUT = 2
 REFUSED = 3
 #: What reading an answer of an unexpected shape may raise.
 UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-_DEFAULT_URL = "http://127.0.0.1:8000"
+DEFAULT_URL = "http://127.0.0.1:8000"
 _OPEN_S = 15.0
 # No letter or digit that is taken for another.
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -81,28 +81,31 @@ class Words:
             self.warn(text)
 
 
-def common_arguments(parser: ArgumentParser, product: str) -> None:
-    """The server, the token, the name, the state: as `tail` and `watch` have them."""
+def server_arguments(parser: ArgumentParser, named: str) -> None:
+    """The server, the token, the name, the state: alike for every command that reports."""
     parser.add_argument(
-        "--url", default=os.environ.get("CTXHEALTH_URL") or _DEFAULT_URL,
-        help=f"the ctxhealth server; CTXHEALTH_URL or {_DEFAULT_URL} if not given",
+        "--url", default=os.environ.get("CTXHEALTH_URL") or DEFAULT_URL,
+        help=f"the ctxhealth server; CTXHEALTH_URL or {DEFAULT_URL} if not given",
     )  # fmt: skip
     parser.add_argument("--token", help="an agent token; better in CTXHEALTH_TOKEN or a file")
     parser.add_argument("--token-file", type=Path, help="a file that holds the agent token")
-    parser.add_argument(
-        "--agent", help=f"the agent's name on the pages; if not given `{product} on <host> (k7f2)`"
-    )
+    parser.add_argument("--agent", help=f"the agent's name on the pages; if not given {named}")
     parser.add_argument(
         "--text", choices=["excerpt", "none"], default="excerpt",
         help="how much of the text leaves this machine: 400 redacted characters, or none",
     )  # fmt: skip
     parser.add_argument(
-        "--read-only", action="store_true", help="report only; take no commands of operators"
-    )
-    parser.add_argument(
-        "--state", type=Path, help="the folder that remembers what was reported already"
+        "--state", type=Path, help="the folder that remembers what was sent already"
     )
     parser.add_argument("--quiet", "-q", action="store_true", help="say only what went wrong")
+
+
+def common_arguments(parser: ArgumentParser, product: str) -> None:
+    """Those of a bridge."""
+    server_arguments(parser, f"`{product} on <host> (k7f2)`")
+    parser.add_argument(
+        "--read-only", action="store_true", help="report only; take no commands of operators"
+    )
 
 
 def carry_out(bridge: Callable[[Namespace, Words], int], options: Namespace) -> int:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ctxhealth import __version__
+from ctxhealth.agents.bridging import server_arguments
 from ctxhealth.cli.bridge import bridge, bridge_arguments
 from ctxhealth.cli.compact import compact
 from ctxhealth.cli.errors import INTERRUPTED, UNREAD, CannotSend
@@ -21,7 +22,6 @@ from ctxhealth.cli.tail import tail
 from ctxhealth.cli.watch import watch
 from ctxhealth.readers.registry import readable
 
-DEFAULT_URL = "http://127.0.0.1:8000"
 Command = Callable[[argparse.Namespace], int]
 
 
@@ -170,22 +170,8 @@ def _speed(text: str) -> float:
 
 
 def _common(parser: argparse.ArgumentParser, named: str) -> None:
-    parser.add_argument(
-        "--url", default=os.environ.get("CTXHEALTH_URL") or DEFAULT_URL,
-        help=f"the server; CTXHEALTH_URL or {DEFAULT_URL} if not given",
-    )  # fmt: skip
-    parser.add_argument("--token", help="an agent token; better in CTXHEALTH_TOKEN or a file")
-    parser.add_argument("--token-file", type=Path, help="a file that holds the agent token")
-    parser.add_argument("--agent", help=f"the agent's name on the pages; if not given {named}")
-    parser.add_argument(
-        "--text", choices=["excerpt", "none"], default="excerpt",
-        help="how much of the text leaves this machine: 400 redacted characters, or none",
-    )  # fmt: skip
-    parser.add_argument(
-        "--state", type=Path, help="the folder that remembers what was sent already"
-    )
+    server_arguments(parser, named)
     parser.add_argument(
         "--again", action="store_true",
         help="forget what was sent already and begin anew, as a new agent where no name is given",
     )  # fmt: skip
-    parser.add_argument("--quiet", "-q", action="store_true", help="say only what went wrong")
